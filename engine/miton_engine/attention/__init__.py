@@ -1,0 +1,1 @@
+"""Attention over the attached memory and the request's own tokens."""

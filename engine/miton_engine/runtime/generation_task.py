@@ -1,0 +1,223 @@
+"""One generation from request to last token, as a task the scheduler runs in turns.
+
+recalled chunks -> attach -> prefill of what is new -> decode (drafts verified in one step) -> events.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from miton_engine.errors import EngineError
+from miton_engine.models.tokenizer import Tokenizer
+from miton_engine.runtime.generation import Generation
+from miton_engine.runtime.live_contexts import LiveContexts
+from miton_engine.runtime.live_document import TAIL, LiveContext, PromptTokens
+from miton_engine.runtime.memoriser import Memoriser
+from miton_engine.runtime.model_runner import ModelRunner
+from miton_engine.runtime.prompts import PromptEncoder
+from miton_engine.runtime.requests import FinishReason, GenerationRequest, TokenEvent, TokenLogprob
+from miton_engine.runtime.sampling import Sampler, top_logprobs
+from miton_engine.runtime.scheduler import Task
+from miton_engine.runtime.speculation import NgramIndex
+from miton_engine.runtime.stopping import StopMatcher
+
+log = logging.getLogger(__name__)
+
+DRAFT_TOKENS = 7  # a step of 8 tokens reads the weights once
+
+
+class GenerationRunner:
+    """Runs generations over the shared model, store and live contexts."""
+
+    def __init__(
+        self,
+        runner: ModelRunner,
+        memoriser: Memoriser,
+        contexts: LiveContexts,
+        encoder: PromptEncoder,
+        *,
+        speculation: bool,
+    ) -> None:
+        self._runner, self._memoriser, self._contexts, self._encoder = runner, memoriser, contexts, encoder
+        self._speculation = speculation
+
+    def task(self, generation: Generation) -> Task:
+        """The task of one generation; it always ends the generation's stream, also when closed early."""
+        submitted = time.perf_counter()
+        published = False
+        try:
+            for event in self._run(generation, submitted):
+                if event is not None:
+                    published = event.finish_reason is not None
+                    generation.publish(event)
+                    if published:
+                        return
+                yield
+        except EngineError as error:
+            published = True
+            generation.publish(TokenEvent("", finish_reason="error", error=str(error)))
+        except Exception as error:
+            log.exception("A generation failed")
+            published = True
+            message = f"The engine failed on this request ({type(error).__name__}: {error})."
+            generation.publish(TokenEvent("", finish_reason="error", error=message))
+        finally:
+            if not published:
+                generation.publish(TokenEvent("", finish_reason="cancelled"))
+
+    def _run(self, generation: Generation, submitted: float) -> Iterator[TokenEvent | None]:
+        request, timings = generation.request, generation.timings
+        started = time.perf_counter()
+        timings.queue_ms = (started - submitted) * 1e3
+        prompt = self._encoder.prompt(request.prompt)
+        chunks = []
+        for step in self._memoriser.require(request.attached):
+            if step is not None:
+                chunks = step
+            elif generation.cancelled:
+                return
+            else:
+                yield None
+        context = None
+        while context is None:
+            if generation.cancelled:
+                return
+            context = self._contexts.take(request.document, chunks, prompt)
+            if context is None:  # a newer keystroke waits until the older one noticed that it was cancelled
+                yield None
+        try:
+            placed = context.attach(chunks)
+            timings.attach_ms = (time.perf_counter() - started) * 1e3
+            prefill_started = time.perf_counter()
+            for _ in context.prefill(prompt, request.sampling.max_tokens + DRAFT_TOKENS):
+                if generation.cancelled:
+                    return
+                yield None
+            logits = self._step(context, prompt.tail)[-1]
+            timings.prefill_tokens = context.prefilled + len(prompt.tail)
+            attached_tokens = sum(len(chunk.tokens) for chunk in chunks)
+            timings.cached_tokens = attached_tokens + len(prompt) - timings.prefill_tokens
+            timings.prefill_ms = (time.perf_counter() - prefill_started) * 1e3
+            timings.ttft_ms = (time.perf_counter() - submitted) * 1e3
+            log.debug("attached %d tokens (%d placed)", attached_tokens, placed)
+            drafts = NgramIndex() if self._speculates(request) else None
+            if drafts is not None:
+                for chunk in chunks:
+                    drafts.extend(chunk.tokens.tolist())
+                drafts.extend(prompt.suffix)
+                drafts.extend(prompt.prefix)
+            yield from self._decode(generation, context, prompt, logits, drafts)
+        finally:
+            self._contexts.give_back(context)
+
+    def _speculates(self, request: GenerationRequest) -> bool:
+        s = request.sampling
+        greedy = Sampler(s, []).is_plain_greedy and s.logprobs is None
+        return self._speculation and s.speculation and greedy
+
+    def _step(self, context: LiveContext, token_ids: Sequence[int]) -> Tensor:
+        position = context.next_position
+        return self._runner.step(context.cache, TAIL, token_ids, position, context.visible)
+
+    def _decode(
+        self,
+        generation: Generation,
+        context: LiveContext,
+        prompt: PromptTokens,
+        logits: Tensor,
+        drafts: NgramIndex | None,
+    ) -> Iterator[TokenEvent | None]:
+        sampling, timings = generation.request.sampling, generation.timings
+        sampler = Sampler(sampling, [*prompt.prefix, *prompt.suffix, *prompt.tail])
+        output = _Output(
+            generation, self._encoder.tokenizer, self._encoder.stop_ids(generation.request.prompt)
+        )
+        started = time.perf_counter()
+        written: list[int] = []  # generated ids whose KV lies in the tail
+        try:
+            while True:
+                if generation.cancelled:
+                    yield output.end("cancelled")
+                    return
+                token = sampler.choose(logits)
+                event = output.push(token, logits)
+                yield event
+                if event.finish_reason is not None:
+                    return
+                draft = self._draft(drafts, token, sampling.max_tokens - output.count - 1)
+                base = context.cache.regions[TAIL].length
+                rows = self._step(context, [token, *draft])
+                accepted = 0
+                while accepted < len(draft) and int(rows[accepted].argmax()) == draft[accepted]:
+                    event = output.push(draft[accepted], rows[accepted])
+                    accepted += 1
+                    yield event
+                    if event.finish_reason is not None:
+                        break
+                timings.draft_tokens += len(draft)
+                timings.accepted_tokens += accepted
+                if drafts is not None and accepted:
+                    drafts.extend(draft[:accepted])
+                context.cache.regions[TAIL].length = base + 1 + accepted
+                written += [token, *draft[:accepted]]
+                if event.finish_reason is not None:
+                    return
+                logits = rows[accepted]
+        finally:
+            timings.decode_tokens = output.count
+            timings.decode_ms = (time.perf_counter() - started) * 1e3
+            context.adopt_tail(prompt, written)
+
+    @staticmethod
+    def _draft(drafts: NgramIndex | None, token: int, room: int) -> list[int]:
+        if drafts is None:
+            return []
+        drafts.extend([token])
+        return drafts.draft(min(DRAFT_TOKENS, room)) if room > 0 else []
+
+
+class _Output:
+    """Turns chosen tokens into events: whole characters, stop strings cut, special tokens never shown."""
+
+    def __init__(self, generation: Generation, tokenizer: Tokenizer, stop_ids: frozenset[int]) -> None:
+        self._sampling = generation.request.sampling
+        self._tokenizer, self._stop_ids = tokenizer, stop_ids
+        self._text = tokenizer.stream_decoder()
+        stop = self._sampling.stop if self._sampling.multi_line else (*self._sampling.stop, "\n")
+        self._stop = StopMatcher(stop)
+        self.count = 0
+
+    def push(self, token: int, logits: Tensor) -> TokenEvent:
+        self.count += 1
+        if token in self._stop_ids:
+            return self.end("stop")
+        text = "" if token in self._tokenizer.special_ids else self._text.push(token)
+        text = self._stop.push(text)
+        reason: FinishReason | None = None
+        if self._stop.matched is not None:
+            reason = "stop"
+        elif self.count >= self._sampling.max_tokens:
+            text += self._rest()
+            reason = "stop" if self._stop.matched is not None else "length"
+        return TokenEvent(text, (token,), self._logprobs(token, logits), reason)
+
+    def end(self, reason: FinishReason) -> TokenEvent:
+        return TokenEvent(self._rest(), finish_reason=reason)
+
+    def _rest(self) -> str:
+        rest = self._stop.push(self._text.flush())
+        return rest if self._stop.matched is not None else rest + self._stop.flush()
+
+    def _logprobs(self, token: int, logits: Tensor) -> tuple[TokenLogprob, ...] | None:
+        if self._sampling.logprobs is None:
+            return None
+        logprob, top = top_logprobs(logits, token, self._sampling.logprobs)
+        text = self._tokenizer.decode([token], skip_special=False)
+        alternatives = tuple(
+            (other, self._tokenizer.decode([other], skip_special=False), value) for other, value in top
+        )
+        return (TokenLogprob(token, text, logprob, alternatives),)

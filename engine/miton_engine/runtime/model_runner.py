@@ -1,0 +1,62 @@
+"""Runs the model over a live context's KV cache: prefill in pieces, and small steps for decode.
+
+Prefill goes through the torch decoder (bf16 matrix products). Steps of a few tokens, where the weights'
+bytes decide, go through the native CPU decoder with packed integer weights where it is available.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from miton_engine.attention.exact import causal_with_past
+from miton_engine.memory.kv_cache import KVCache, SlotRange
+from miton_engine.models.decoder import Decoder
+
+PREFILL_PIECE = 256  # tokens: the most that runs between two looks at the queue
+
+
+class ModelRunner:
+    """Forward passes that read and write a `KVCache`."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        self.config = decoder.config
+
+    def prefill(
+        self, cache: KVCache, region: int, token_ids: Sequence[int], position: int, visible: list[SlotRange]
+    ) -> Iterator[None]:
+        """Append tokens to a region, from `position` on, seeing `visible`, the region so far and themselves.
+
+        Yields after each piece of at most `PREFILL_PIECE` tokens; the region grows piece by piece, so a
+        caller that stops midway keeps what is done.
+        """
+        cache.reserve(region, cache.regions[region].length + len(token_ids))
+        for start in range(0, len(token_ids), PREFILL_PIECE):
+            piece = token_ids[start : start + PREFILL_PIECE]
+            target = cache.regions[region]
+            self._forward(cache, piece, position + start, target.end, [*visible, target.filled])
+            target.length += len(piece)
+            yield
+
+    def step(
+        self, cache: KVCache, region: int, token_ids: Sequence[int], position: int, visible: list[SlotRange]
+    ) -> Tensor:
+        """Append a few tokens to a region and return their logits [tokens, vocab] fp32."""
+        cache.reserve(region, cache.regions[region].length + len(token_ids))
+        target = cache.regions[region]
+        hidden = self._forward(cache, token_ids, position, target.end, [*visible, target.filled])
+        target.length += len(token_ids)
+        return self.decoder.logits(hidden)
+
+    def _forward(
+        self, cache: KVCache, token_ids: Sequence[int], position: int, slot: int, visible: list[SlotRange]
+    ) -> Tensor:
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            cache.write(layer, slot, k, v)
+            return causal_with_past(q, k, v, cache.views(layer, visible))
+
+        positions = torch.arange(position, position + len(token_ids))
+        return self.decoder.forward(torch.tensor(token_ids), positions, attend)
