@@ -19,7 +19,7 @@ from miton_engine.models.checkpoint import Checkpoint
 from miton_engine.models.config import ModelConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, q [tokens, heads, head_dim], k [tokens, kv_heads, head_dim], v like k) -> [tokens, heads * head_dim].
+"""(layer, q [tokens, heads, head_dim], k and v [tokens, kv_heads, head_dim]) -> [tokens, heads * head_dim].
 
 q and k arrive rotated to their positions."""
 
@@ -98,7 +98,7 @@ class Decoder:
         )
 
     def forward(self, token_ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        """Hidden states [tokens, hidden] after the last norm, for `token_ids` [tokens] at `positions` [tokens].
+        """Hidden states [tokens, hidden] after the last norm of `token_ids` [tokens] at `positions` [tokens].
 
         Both are int64. `attend` is called once per layer, in order, and may keep k and v.
         """

@@ -1,4 +1,4 @@
-"""The engine: one model, its chunk memory, its live contexts, one worker. Everything public is thread-safe."""
+"""The engine: one model, its chunk memory, its live contexts, one worker. Its public side is thread-safe."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class EngineSettings:
 
 
 class Engine:
-    """Owns the model and its memory. `generate` and `memorise` return at once; `close` waits for the worker."""
+    """Owns the model. `generate` and `memorise` return at once; `close` waits for the worker."""
 
     def __init__(self, checkpoint: Checkpoint, settings: EngineSettings = EngineSettings()) -> None:
         threads = settings.threads or _physical_cores()

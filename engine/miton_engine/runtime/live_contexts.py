@@ -1,4 +1,4 @@
-"""The live contexts an engine keeps: one per edited document, a few for everything else, least used go first."""
+"""The live contexts an engine keeps: one per edited document, a few for everything else; LRU."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from miton_engine.memory.kv_cache import KVCache, SlotRange
 from miton_engine.runtime.model_runner import ModelRunner
 
 MEMORY, PREFIX, SUFFIX, TAIL = range(4)
-"""Regions of the cache, in the order of their positions. The tail holds the last prompt tokens and the output."""
+"""Regions of the cache in the order of positions; the tail holds the last prompt tokens and the output."""
 
 SUFFIX_DRIFT_LIMIT = 32  # tokens of the prefix that may change before the suffix is computed again
 

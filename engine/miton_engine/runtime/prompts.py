@@ -20,7 +20,7 @@ class PromptEncoder:
     format: PromptFormat
 
     def chunk(self, source: ChunkSource) -> list[int]:
-        """Anchor, header and text of a chunk; the text ends its last line, so chunks can follow each other."""
+        """Anchor, header, text of a chunk; the text ends its last line, so chunks can follow each other."""
         text = source.header + source.text
         text = text if text.endswith("\n") else text + "\n"
         return [*self.format.anchor(source.path), *self.tokenizer.encode(text)]

@@ -1,4 +1,4 @@
-"""Choosing the next token from logits: penalties, bias, temperature, top-k, top-p (nucleus, arXiv 1904.09751)."""
+"""Choosing the next token from logits: penalties, bias, temperature, top-k, top-p (arXiv 1904.09751)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Teacher-forced log-probabilities of a given continuation: how benchmarks compare memories with dense attention."""
+"""Teacher-forced log-probabilities of a continuation: how chunk memory is compared with dense attention."""
 
 from __future__ import annotations
 
