@@ -50,16 +50,22 @@ class GenerationRunner:
         submitted = time.perf_counter()
         published = False
         try:
+            last = None  # published when the context is given back and the timings are complete
             for event in self._run(generation, submitted):
+                if event is not None and event.finish_reason is not None:
+                    last = event
+                    continue
                 if event is not None:
-                    published = event.finish_reason is not None
                     generation.publish(event)
-                    if published:
-                        return
                 yield
+            if last is not None:
+                published = True
+                generation.publish(last)
         except EngineError as error:
             published = True
-            generation.publish(TokenEvent("", finish_reason="error", error=str(error)))
+            generation.publish(
+                TokenEvent("", finish_reason="error", error=str(error), error_type=type(error).__name__)
+            )
         except Exception as error:
             log.exception("A generation failed")
             published = True

@@ -135,6 +135,7 @@ class TokenEvent:
     logprobs: tuple[TokenLogprob, ...] | None = None
     finish_reason: FinishReason | None = None
     error: str | None = None
+    error_type: str = ""  # name of the `EngineError` behind a failure
 
 
 @dataclass(frozen=True, slots=True)
