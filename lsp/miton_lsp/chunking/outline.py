@@ -1,6 +1,6 @@
 """From a syntax tree to the units of a file: functions, classes and their members, module-level code.
 
-Visits siblings and class bodies, never the inside of a function that fits: that keeps it cheaper than parsing.
+Visits siblings and class bodies, never the inside of a function that fits: cheaper than parsing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from typing import Final
 
 from tree_sitter import Node
 
+from .naming import definition_header, definition_symbol
 from .syntax import LanguageSyntax
 from .unit import Unit, line_start, merge
 
 MAX_SCOPE_DEPTH: Final = 12
-MAX_SPLIT_DEPTH: Final = 200
-MAX_HEADER_BYTES: Final = 400
+MAX_SPLIT_DEPTH: Final = 100
+MAX_WRAPPER_DEPTH: Final = 5
 
 _BLANK_LINE: Final = re.compile(rb"\n[ \t\r\f]*\n")
-_LAST_NAME: Final = re.compile(r"[A-Za-z_]\w*(?=\W*$|\[|<)")
-_SPACES: Final = re.compile(r"\s+")
+
+_PUNCTUATION: Final = frozenset("{}()[]:;,")
+
+Embedded = Callable[[Node, int, int], list[Unit]]
+"""Units of the text in another language inside a node, between two bytes; empty where it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -33,147 +37,174 @@ class _Scope:
 
 
 class Outline:
-    """Reads one tree. `units` is what came of it, in order; the first starts where the text starts."""
+    """Reads one tree. `count(start, end)` gives the tokens of a span; what exceeds `maximum` is cut finer."""
 
     def __init__(
-        self, source: bytes, syntax: LanguageSyntax, maximum: int, count: Callable[[int, int], int]
+        self,
+        source: bytes,
+        syntax: LanguageSyntax,
+        maximum: int,
+        count: Callable[[int, int], int],
+        embedded: Embedded,
     ) -> None:
         self.source = source
         self.syntax = syntax
         self.maximum = maximum
         self.count = count
+        self.embedded = embedded
         self.units: list[Unit] = []
 
     def read(self, root: Node) -> list[Unit]:
-        self._siblings(root, _Scope("", "", "module", 0), 0, len(self.source))
-        if not self.units or self.units[0].start > 0:
-            if self.units and not self.source[: self.units[0].start].strip():
-                self.units[0].start = 0
-            else:
-                self.units.insert(0, Unit(0, "module", "", ""))
-        return self.units
+        """Units in order; the first starts where the text starts."""
+        self.units = []
+        self._siblings(root, _Scope("", "", self.syntax.loose, 0), len(self.source))
+        units = self.units
+        if units and not self.source[: units[0].start].strip():
+            units[0].start = 0
+        elif not units or units[0].start > 0:
+            units.insert(0, Unit(0, self.syntax.loose, "", ""))
+        return units
 
-    # siblings
-
-    def _siblings(self, parent: Node, scope: _Scope, start: int, end: int) -> None:
+    def _siblings(self, parent: Node, scope: _Scope, end: int) -> None:
         """Units of the children of `parent`; loose code between definitions forms runs."""
-        syntax = self.syntax
-        source = self.source
+        source, syntax = self.source, self.syntax
+        definitions, wrappers, starters = syntax.definitions, syntax.wrappers, syntax.starters
+        leaders = syntax.comments | syntax.attributes
         run: list[Node] = []
         lead: list[Node] = []  # comments and attributes waiting for the definition they lead
-        previous_end = start
+        previous_end = -1
         nodes = list(_flat(parent, syntax.transparent))
-        for index, node in enumerate(nodes):
+        following = [*(node.start_byte for node in nodes[1:]), end]
+        for node, stop in zip(nodes, following, strict=True):
             kind = node.type
             begin = node.start_byte
-            if kind in syntax.comments or kind in syntax.attributes:
-                if lead and kind in syntax.comments and _blank_between(source, lead[-1].end_byte, begin):
+            definition: tuple[Node, Node] | None = None
+            if kind in leaders:
+                if kind in syntax.comments and lead and self._blank_between(lead[-1], begin):
                     run += lead
                     lead = []
-                if lead or index == 0 or source.find(b"\n", previous_end, begin) >= 0:
+                if lead or previous_end < 0 or source.find(b"\n", previous_end, begin) >= 0:
                     lead.append(node)
                 previous_end = node.end_byte
                 continue
-            definition = self._definition(node, kind)
+            if kind in definitions:
+                definition = (node, node) if self._defines(node, kind) else None
+            elif kind in wrappers:
+                definition = self._wrapped(node, node, 0)
+            elif kind in _PUNCTUATION:
+                continue  # belongs to what stands before it
+            previous_end = node.end_byte
             if definition is None:
+                if kind in starters:
+                    self._run(run + lead, scope, begin)
+                    run, lead = [], []
                 run += lead
-                lead = []
                 run.append(node)
-                previous_end = node.end_byte
+                lead = []
                 continue
-            if lead and _blank_between(source, lead[-1].end_byte, begin):
+            if lead and self._blank_between(lead[-1], begin):
                 run += lead
                 lead = []
             first = lead[0].start_byte if lead else begin
+            if syntax.comment_prefix and not lead:
+                first = self._above(first)
             self._run(run, scope, first)
-            run = []
-            lead = []
-            stop = nodes[index + 1].start_byte if index + 1 < len(nodes) else end
-            self._define(node, definition, scope, line_start(source, first), stop)
-            previous_end = node.end_byte
+            run, lead = [], []
+            self._define(node, *definition, scope, first, stop)
         self._run(run + lead, scope, end)
+
+    def _place(self, position: int) -> int | None:
+        """Where a unit that begins at `position` starts; None if that place is taken."""
+        start = line_start(self.source, position)
+        if self.units and start <= self.units[-1].start:
+            start = position
+            if start <= self.units[-1].start:
+                return None
+        return start
 
     def _run(self, nodes: Sequence[Node], scope: _Scope, end: int) -> None:
         """Loose code of one scope: imports, constants, attributes of a class."""
         if not nodes:
             return
-        start = line_start(self.source, nodes[0].start_byte)
-        if self.units and start <= self.units[-1].start:
-            start = nodes[0].start_byte
-            if start <= self.units[-1].start:
-                return
-        kind = "module" if scope.kind == "module" else "class"
+        start = self._place(nodes[0].start_byte)
+        if start is None:
+            return
         if self._fits(start, end):
-            self.units.append(Unit(start, kind, scope.symbol, scope.header))
+            self.units.append(Unit(start, scope.kind, scope.symbol, scope.header))
             return
         starts = [start]
         for node in nodes:
             self._statement_starts(node, starts)
-        cuts = merge(self.source, starts, end, self.maximum, self.count)
-        self.units += [Unit(cut, kind, scope.symbol, scope.header, whole=False) for cut in cuts]
+        self._pieces(starts, end, scope.kind, scope.symbol, scope.header, scope.header)
 
-    # definitions
+    def _defines(self, node: Node, kind: str) -> bool:
+        """A namespace without a body (PHP, a forward declaration) is loose code."""
+        return self.syntax.kinds.get(kind) != "module" or self._body(node) is not None
 
-    def _definition(self, node: Node, kind: str) -> Node | None:
-        """The function or class that `node` is, wraps or assigns; None for loose code."""
+    def _holds_code(self, node: Node) -> bool:
+        """Whether a container has code of another language in it, which deserves chunks of its own."""
+        embedded = self.syntax.embedded
+        if not embedded or node.type in embedded:
+            return bool(embedded)
+        return self.source.find(b"<script", node.start_byte, node.end_byte) >= 0
+
+    def _wrapped(self, node: Node, named: Node, depth: int) -> tuple[Node, Node] | None:
+        """The definition inside the wrapper `node`, and the node that names it."""
         syntax = self.syntax
-        if kind in syntax.functions or kind in syntax.classes:
-            return node
-        if kind in syntax.wrappers or kind in syntax.values:
-            for _ in range(8):
-                found = None
-                for child in node.named_children:
-                    inner = child.type
-                    if inner in syntax.functions or inner in syntax.classes:
-                        return child
-                    if inner in syntax.wrappers or inner in syntax.values:
-                        found = child
-                    elif inner in syntax.function_values and kind in syntax.values:
-                        return node
-                if found is None:
-                    return None
-                node = found
-                kind = node.type
+        for child in node.named_children:
+            kind = child.type
+            if kind in syntax.definitions:
+                return (child, child) if self._defines(child, kind) else None
+            if kind in syntax.function_values:
+                return child, named
+            if kind in syntax.wrappers and depth < MAX_WRAPPER_DEPTH:
+                found = self._wrapped(child, child if child.type != "expression_list" else named, depth + 1)
+                if found is not None:
+                    return found
         return None
 
-    def _define(self, outer: Node, node: Node, scope: _Scope, start: int, end: int) -> None:
-        if self.units and start <= self.units[-1].start:
-            start = outer.start_byte
-            if start <= self.units[-1].start:
-                return
-        syntax = self.syntax
-        symbol = self._symbol(node, scope)
-        body = self._body(node)
-        if node.type in syntax.classes and body is not None and scope.depth < MAX_SCOPE_DEPTH:
-            header = scope.header + self._header(outer, body)
-            kind = syntax.kinds.get(node.type, "class")
-            self.units.append(Unit(start, kind, symbol, scope.header, opens=header))
-            before = len(self.units)
-            self._siblings(body, _Scope(symbol, header, "class", scope.depth + 1), body.start_byte, end)
-            if (
-                len(self.units) > before
-                and self.units[before].kind == "class"
-                and not self.units[before].opens
-            ):
-                self._absorb(before)
+    def _define(self, outer: Node, node: Node, named: Node, scope: _Scope, first: int, end: int) -> None:
+        start = self._place(first)
+        if start is None:
             return
-        kind = "method" if scope.kind == "class" else syntax.kinds.get(node.type, "function")
-        if self._fits(start, end):
+        syntax = self.syntax
+        kind = syntax.kinds.get(node.type) or (
+            "class" if node.type in syntax.classes else "method" if scope.kind == "class" else "function"
+        )
+        symbol = definition_symbol(named, node, syntax, scope.symbol)
+        is_container = node.type in syntax.containers
+        if is_container and not self._holds_code(node) and self._fits(start, end):
+            self.units.append(Unit(start, kind, symbol, scope.header))
+            return
+        body = self._body(node)
+        if is_container or kind == "section":
+            body = body or node
+        opened = node.type in syntax.classes or is_container
+        if opened and body is not None and scope.depth < MAX_SCOPE_DEPTH:
+            self._open(outer, node, body, _Scope(symbol, scope.header, kind, scope.depth + 1), start, end)
+            return
+        if opened or self._fits(start, end):
             self.units.append(Unit(start, kind, symbol, scope.header))
             return
         starts = [start]
         self._statement_starts(node, starts)
-        cuts = merge(self.source, starts, end, self.maximum, self.count)
-        header = scope.header + (self._header(outer, body) if body is not None else "")
-        for cut in cuts:
-            self.units.append(Unit(cut, kind, symbol, scope.header if cut == start else header, whole=False))
+        header = scope.header + (definition_header(self.source, outer, body) if body is not None else "")
+        self._pieces(starts, end, kind, symbol, scope.header, header)
 
-    def _absorb(self, index: int) -> None:
-        """The first attributes of a class belong to the chunk that opens it, where they fit."""
-        opening = self.units[index - 1]
-        end = self.units[index + 1].start if index + 1 < len(self.units) else len(self.source)
-        if self.units[index].whole and self._fits(opening.start, end):
-            del self.units[index]
+    def _open(self, outer: Node, node: Node, body: Node, inner: _Scope, start: int, end: int) -> None:
+        """A unit that opens a class, then its members."""
+        opening = inner.header + definition_header(self.source, outer, body)
+        self.units.append(Unit(start, inner.kind, inner.symbol, inner.header, opens=opening))
+        before = len(self.units)
+        if node.type in self.syntax.embedded:
+            self.units += self.embedded(node, start, end)
+            return
+        self._siblings(body, _Scope(inner.symbol, opening, inner.kind, inner.depth), end)
+        members = self.units[before:]
+        if members and members[0].kind == inner.kind and members[0].whole and not members[0].opens:
+            # The first attributes belong to the chunk that opens the class, where they fit.
+            if self._fits(start, members[1].start if len(members) > 1 else end):
+                del self.units[before]
 
     def _body(self, node: Node) -> Node | None:
         for name in self.syntax.bodies:
@@ -186,51 +217,17 @@ class Outline:
                     return child
         return None
 
-    def _header(self, node: Node, body: Node) -> str:
-        """Lines that open a definition: from its first line to its body, an opening brace included."""
-        begin = line_start(self.source, node.start_byte)
-        end = body.start_byte
-        if self.source[end : end + 1] == b"{":
-            end += 1
-        text = self.source[begin:end]
-        if len(text) > MAX_HEADER_BYTES:
-            text = text[: max(text.find(b"\n", 0, MAX_HEADER_BYTES), 0)] or text[:MAX_HEADER_BYTES]
-        return text.decode("utf-8", "ignore").rstrip() + "\n"
-
-    def _symbol(self, node: Node, scope: _Scope) -> str:
-        name = self._name(node)
-        owner_field = self.syntax.owners.get(node.type)
-        if owner_field is not None:
-            owner = node.child_by_field_name(owner_field)
-            if owner is not None:
-                found = _LAST_NAME.search(_text(owner))
-                if found:
-                    name = f"{found[0]}.{name}"
-        if not name:
-            return scope.symbol
-        return f"{scope.symbol}.{name}" if scope.symbol else name
-
-    def _name(self, node: Node) -> str:
-        for _ in range(12):
-            following = None
-            for field_name in self.syntax.names:
-                following = node.child_by_field_name(field_name)
-                if following is not None:
-                    break
-            if following is None and self.syntax.name_types:
-                following = next((c for c in node.named_children if c.type in self.syntax.name_types), None)
-            if following is None:
-                break
-            node = following
-        else:
-            return ""
-        text = _SPACES.sub("", _text(node).replace("::", ".").replace(":", "."))
-        return text if len(text) <= 120 and "\n" not in text else ""
-
     # large code
 
     def _fits(self, start: int, end: int) -> bool:
         return end - start <= 2 * self.maximum or self.count(start, end) <= self.maximum
+
+    def _pieces(
+        self, starts: list[int], end: int, kind: str, symbol: str, header: str, later_header: str
+    ) -> None:
+        for cut in merge(self.source, starts, end, self.maximum, self.count):
+            shown = header if cut == starts[0] else later_header
+            self.units.append(Unit(cut, kind, symbol, shown, whole=False))
 
     def _statement_starts(self, node: Node, starts: list[int], glued: bool = False, depth: int = 0) -> None:
         """Append the line starts inside `node` where it may be cut, finer only where a part is too large.
@@ -242,28 +239,35 @@ class Outline:
             starts.append(begin)
         if depth >= MAX_SPLIT_DEPTH or self._fits(node.start_byte, node.end_byte):
             return
-        comment_end = -1
+        comment: Node | None = None
         for child in node.named_children:
-            glued = comment_end >= 0 and not _blank_between(self.source, comment_end, child.start_byte)
+            glued = comment is not None and not self._blank_between(comment, child.start_byte)
             self._statement_starts(child, starts, glued, depth + 1)
-            comment_end = child.end_byte if child.type in self.syntax.comments else -1
+            comment = child if child.type in self.syntax.comments else None
+
+    def _above(self, position: int) -> int:
+        """Start of the comment lines right above `position`, which the tree put elsewhere."""
+        start = line_start(self.source, position)
+        while start > 0:
+            line = self.source.rfind(b"\n", 0, start - 1) + 1
+            if not self.source[line:start].lstrip().startswith(self.syntax.comment_prefix):
+                break
+            if self.units and line <= self.units[-1].start:
+                break
+            start = line
+        return start
+
+    def _blank_between(self, node: Node, begin: int) -> bool:
+        return _BLANK_LINE.search(self.source, max(node.end_byte - 1, 0), begin) is not None
 
 
 def _flat(parent: Node, transparent: frozenset[str]) -> Iterator[Node]:
-    """Children of `parent`, those of transparent and broken nodes in their place. Iterative: nesting is free."""
-    stack = list(reversed(parent.children))
+    """Children of `parent`, with those of transparent and broken nodes in their place. Nesting costs no stack."""
+    stack = parent.children[::-1]
     while stack:
         node = stack.pop()
         kind = node.type
         if (kind == "ERROR" or kind in transparent) and node.child_count:
-            stack.extend(reversed(node.children))
+            stack.extend(node.children[::-1])
         else:
             yield node
-
-
-def _blank_between(source: bytes, start: int, end: int) -> bool:
-    return _BLANK_LINE.search(source, start, end) is not None
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "ignore")
