@@ -79,7 +79,7 @@ class Service:
                     disk_bytes=settings.disk_bytes,
                     threads=settings.threads,
                 ),
-                progress=report,
+                progress=lambda done, total, left: report(f"downloading {settings.model}", done, total),
             )
             report("warming up")
             engine.warm_up()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from miton_engine.models.registry import DEFAULT_MODEL
+
 from miton_service.errors import SettingsError
 
 DEFAULT_PORT = 8377
@@ -27,7 +29,7 @@ class ServiceSettings:
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    model: str = "qwen2.5-coder-0.5b"
+    model: str = DEFAULT_MODEL
     workspaces: tuple[Path, ...] = ()
     cache_dir: Path = Path()
     state_dir: Path = Path()

@@ -1,0 +1,5 @@
+"""`python -m miton_service` is `miton`."""
+
+from miton_service.cli import main
+
+main()
