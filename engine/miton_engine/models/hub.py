@@ -1,0 +1,141 @@
+"""Files from the model hub over HTTPS, resumed where they broke off.
+
+The hub's `resolve` addresses answer Range requests (RFC 9110, section 14). `HF_ENDPOINT` names a mirror and
+`HF_TOKEN` opens restricted models, as with Hugging Face's own tools.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from miton_engine.models.transfer import (
+    ProgressMeter,
+    SourceFailed,
+    disk_full,
+    is_disk_full,
+)
+
+CONNECT_SECONDS = 4.0
+READ_SECONDS = 30.0
+TRIES = 5  # without a byte of progress
+BLOCK = 1 << 20
+
+
+def endpoint() -> str:
+    """The hub's address."""
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+
+
+def resolve_url(repository: str, revision: str, file: str) -> str:
+    """The address of a file at a revision."""
+    return f"{endpoint()}/{quote(repository)}/resolve/{quote(revision, safe='')}/{quote(file)}"
+
+
+def list_files(repository: str, revision: str = "main") -> list[dict[str, Any]]:
+    """The repository's files: [{"rfilename", "size", "lfs": {"sha256"}}]. Raises `SourceFailed`."""
+    url = f"{endpoint()}/api/models/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
+    check_reachable(url)
+    try:
+        with _client() as client:
+            answer = client.get(url)
+            answer.raise_for_status()
+            files: list[dict[str, Any]] = answer.json()["siblings"]
+            return files
+    except httpx.HTTPStatusError as error:
+        raise SourceFailed(_explain(error.response.status_code, repository)) from error
+    except (httpx.HTTPError, ValueError, KeyError) as error:
+        raise SourceFailed(
+            f"{urlsplit(url).netloc} cannot be asked: {error or type(error).__name__}"
+        ) from error
+
+
+def download(url: str, part: Path, size: int, meter: ProgressMeter) -> None:
+    """Fetch `url` into `part`, continuing what is there. Raises `SourceFailed`, `DiskFull`.
+
+    `size` is the file's length in bytes. A broken connection is taken up again; `part` stays for the next try.
+    """
+    check_reachable(url)
+    failures = 0
+    while (done := part.stat().st_size if part.exists() else 0) != size:
+        if done > size:
+            part.unlink()  # left over from another file
+            continue
+        try:
+            _continue(url, part, done, meter)
+        except httpx.HTTPError as error:
+            now = part.stat().st_size if part.exists() else 0
+            failures = 0 if now > done else failures + 1
+            if failures == TRIES:
+                raise SourceFailed(f"the connection broke: {error or type(error).__name__}") from error
+            time.sleep(min(0.25 * 2**failures, 5))
+            continue
+        except OSError as error:
+            if is_disk_full(error):
+                raise disk_full(part.parent, size - done) from error
+            raise
+        if (part.stat().st_size if part.exists() else 0) <= done:
+            raise SourceFailed(f"the server ended the file at {done:,} of {size:,} bytes")
+
+
+def check_reachable(url: str) -> None:
+    """Raise `SourceFailed` soon if the name does not resolve; the resolver knows no timeout of its own."""
+    parts = urlsplit(url)
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return  # the proxy resolves names
+    outcome: list[BaseException | None] = []
+
+    def resolve() -> None:
+        try:
+            socket.getaddrinfo(parts.hostname, parts.port or 443)
+            outcome.append(None)
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=resolve, daemon=True)
+    thread.start()
+    thread.join(CONNECT_SECONDS)
+    if not outcome or outcome[0] is not None:
+        raise SourceFailed(f"{parts.hostname} cannot be reached")
+
+
+def _continue(url: str, part: Path, done: int, meter: ProgressMeter) -> None:
+    headers = {"Range": f"bytes={done}-"} if done else {}
+    with _client() as client, client.stream("GET", url, headers=headers) as answer:
+        if answer.status_code >= 500:
+            answer.raise_for_status()
+        if answer.status_code not in (200, 206):
+            raise SourceFailed(_explain(answer.status_code, url))
+        resumed = answer.status_code == 206 and _starts_at(answer, done)
+        with part.open("ab" if resumed else "wb") as file:
+            done = done if resumed else 0
+            for block in answer.iter_raw(BLOCK):
+                file.write(block)
+                done += len(block)
+                meter.update(done)
+
+
+def _starts_at(answer: httpx.Response, done: int) -> bool:
+    return answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+
+
+def _client() -> httpx.Client:
+    headers = {"User-Agent": "miton", "Accept-Encoding": "identity"}
+    if token := os.environ.get("HF_TOKEN"):
+        headers["Authorization"] = f"Bearer {token}"
+    return httpx.Client(
+        headers=headers, follow_redirects=True, timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    )
+
+
+def _explain(status: int, what: str) -> str:
+    if status in (401, 403):
+        return f"{what} does not exist or needs permission (HTTP {status}); set HF_TOKEN if you have access"
+    return f"{what} is not there (HTTP {status})" if status == 404 else f"the server answered HTTP {status}"
