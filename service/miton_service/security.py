@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from miton_service.errors import ApiError, SettingsError
@@ -88,7 +89,7 @@ class SecurityMiddleware:
         if origin is not None and is_allowed_origin(origin):
             extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
         try:
-            self._check_host(headers.get("host", ""))
+            self._check_host([value for name, value in scope["headers"] if name == b"host"])
             self._check_origin(origin, headers, scope)
             if scope["method"] == "OPTIONS" and origin is not None:
                 await _preflight(send, extra)
@@ -105,8 +106,9 @@ class SecurityMiddleware:
         _assume_json(scope, headers)
         await self._app(scope, self._bounded(receive), _with_headers(send, extra))
 
-    def _check_host(self, host: str) -> None:
-        if self._settings.is_loopback and host_name(host) not in LOOPBACK:
+    def _check_host(self, given: list[bytes]) -> None:
+        host = b", ".join(given).decode("latin-1")
+        if self._settings.is_loopback and (len(given) != 1 or host_name(host) not in LOOPBACK):
             raise ApiError(
                 403,
                 f"The Host header is {host!r}; this service only answers to 127.0.0.1, localhost and [::1]. "
@@ -172,7 +174,8 @@ class SecurityMiddleware:
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 if seen > self._settings.max_body_bytes:
-                    raise self._too_large()
+                    # FastAPI takes any other exception while it reads a body for a malformed body.
+                    raise HTTPException(413, self._too_large().message)
             return message
 
         return bounded

@@ -150,4 +150,5 @@ def _http_error(app: FastAPI, request: Request, error: HTTPException) -> ApiErro
         listed = ", ".join(f"{methods[0]} {route}" for route in near for methods in (routes[route],))
         hint = f"Near it: {listed}." if listed else "GET / shows the status page, docs/api.md lists all routes."
         return ApiError(404, f"There is no {path}. {hint}", code="not_found")
-    return ApiError(error.status_code, str(error.detail))
+    code = "request_too_large" if error.status_code == 413 else None
+    return ApiError(error.status_code, str(error.detail), code=code)
