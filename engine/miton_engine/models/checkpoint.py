@@ -54,10 +54,10 @@ class Checkpoint(Protocol):
 
 
 def open_checkpoint(model: str, *, cache: Path | None = None, progress: Progress | None = None) -> Checkpoint:
-    """Open a model by short name ("qwen2.5-coder-0.5b"), path of a .gguf file or of a directory, or "org/name".
+    """Open a model by short name ("qwen2.5-coder-0.5b"), path of a .gguf file or a directory, or "org/name".
 
-    What is not there yet is fetched into `cache` (default: the user's cache directory) and verified; `progress`
-    is told how far. Raises `ModelError` with the fix in its message.
+    What is not there yet is fetched into `cache` (default: the user's cache directory), verified, and
+    `progress` told how far it is. Raises `ModelError` with the fix in its message.
     """
     from miton_engine.models.gguf import GGUFCheckpoint
     from miton_engine.models.sources import locate

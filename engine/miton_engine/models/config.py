@@ -24,8 +24,8 @@ ROPE_TYPES = ("linear", "dynamic", "llama3", "yarn", "frequency_factors")
 class RopeConfig:
     """Rotary embedding of a head's `dim` dimensions with base `theta`.
 
-    `scaling` is None or a mapping with `rope_type` (one of `ROPE_TYPES`) and that type's parameters, named as in
-    config.json. `max_position_embeddings` is the model's, which dynamic scaling and the defaults refer to.
+    `scaling` is None or a mapping with `rope_type` (one of `ROPE_TYPES`) and that type's parameters, named as
+    in config.json. `max_position_embeddings` is the model's, to which dynamic scaling and defaults refer.
     """
 
     theta: float

@@ -1,7 +1,7 @@
 """GGUF files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), mapped into memory.
 
-The header is read here: the `gguf` library's reader makes a numpy array per string and took 8.5 s for the 303,000
-strings of the default model where this takes 0.2 s. Block formats and dequantization are the library's.
+The header is read here: the `gguf` library's reader makes a numpy array per string and took 8.5 s for the
+303,000 strings of the default model where this takes 0.2 s. Block formats and dequantization are the library's.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class GGUFFile:
         magic = bytes(self._view[:4])
         if magic != MAGIC:
             raise ModelError(
-                f"{path} is not a GGUF file: it starts with {magic!r} instead of {MAGIC!r}. Delete it so that it is "
-                "fetched again, or give another path."
+                f"{path} is not a GGUF file: it starts with {magic!r} instead of {MAGIC!r}. Delete it so that "
+                "it is fetched again, or give another path."
             )
         self._position = 4
         self.metadata: dict[str, Any] = {}
@@ -71,7 +71,8 @@ class GGUFFile:
 
     def _damaged(self, how: str) -> ModelError:
         return ModelError(
-            f"The model file {self.path} is damaged or incomplete: {how}. Delete it so that it is fetched again."
+            f"The model file {self.path} is damaged or incomplete: {how}. Delete it so that it is fetched "
+            "again."
         )
 
     def _read_header(self) -> None:
@@ -171,8 +172,8 @@ class GGUFCheckpoint:
             values = ggml.dequantize(rows, ggml.GGMLQuantizationType[info.type])
         except NotImplementedError as error:
             raise ModelError(
-                f"{self.file.path} stores {name} as {info.type}, which is not supported. Use a file quantized as "
-                "F16, Q8_0, Q6_K, Q5_K_M or Q4_K_M."
+                f"{self.file.path} stores {name} as {info.type}, which is not supported. Use a file "
+                "quantized as F16, Q8_0, Q6_K, Q5_K_M or Q4_K_M."
             ) from error
         owned = np.array(values, dtype=np.float32)  # torch must not write into the mapped file
         return torch.from_numpy(owned.reshape(info.shape))
@@ -265,7 +266,6 @@ def _rope_scaling(file: GGUFFile, architecture: str, positions: int) -> Mapping[
         "rope_type": kind,
         "factor": factor,
         "original_max_position_embeddings": file.metadata.get(prefix + "original_context_length", positions),
-        "attention_factor": file.metadata.get(prefix + "attn_factor"),
         "beta_fast": file.metadata.get(prefix + "yarn_beta_fast"),
         "beta_slow": file.metadata.get(prefix + "yarn_beta_slow"),
     }

@@ -1,4 +1,4 @@
-"""SHA-256 of large files, remembered by size and modification time so that a start does not read them again."""
+"""SHA-256 of large files, remembered by size and modification time so that a start need not read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class HashMemory:
-    """SHA-256 of files; one small JSON file per path in `directory` says which size and time it belongs to."""
+    """SHA-256 of files; a small JSON file per path in `directory` says to which size and time it belongs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

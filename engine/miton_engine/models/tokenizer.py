@@ -1,6 +1,6 @@
 """Text to token ids and back, through the `tokenizers` library; a stream decoder that emits whole characters.
 
-Byte-level BPE, as all models of the supported architectures since 2023 use. A GGUF file names its pre-tokenizer
+Byte-level BPE only, which the supported models use. A GGUF file names its pre-tokenizer
 (`tokenizer.ggml.pre`); the expressions behind the names are those of the models' own tokenizer.json files.
 """
 
@@ -115,7 +115,7 @@ class StreamDecoder:
 
 
 def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
-    """Build the tokenizer from a GGUF file's metadata. Raises `ModelError` for kinds that are not byte-level."""
+    """Build the tokenizer from a GGUF file's metadata. Raises `ModelError` for other kinds than byte-level."""
     kind = metadata.get("tokenizer.ggml.model")
     if kind != "gpt2":
         raise ModelError(
@@ -236,8 +236,8 @@ def _pre_tokenizer(
         case "default" | "gpt-2" | "gpt2":
             return None, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), False
     raise ModelError(
-        f"The GGUF file asks for the pre-tokenizer {name!r}, which is not supported. Use the model's safetensors "
-        "directory, whose tokenizer.json describes it, or choose another model with --model."
+        f"The GGUF file asks for the pre-tokenizer {name!r}, which is not supported. Use the model's "
+        "safetensors directory, whose tokenizer.json describes it, or choose another model with --model."
     )
 
 

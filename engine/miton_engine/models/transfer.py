@@ -53,8 +53,8 @@ def require_space(directory: Path, needed: int) -> None:
 def disk_full(directory: Path, needed: int) -> DiskFull:
     free = shutil.disk_usage(directory).free
     return DiskFull(
-        f"The disk of {directory} is full: the model needs {needed / 1e6:,.0f} MB more, {free / 1e6:,.0f} MB are "
-        "free. Free some space, or set MITON_CACHE to a folder on another disk. What was fetched is kept."
+        f"The disk of {directory} is full: the model needs {needed / 1e6:,.0f} MB more, "
+        f"{free / 1e6:,.0f} MB are free. Free some space, or set MITON_CACHE to a folder on another disk. What was fetched is kept."
     )
 
 
