@@ -38,10 +38,16 @@ class Checkpoint(Protocol):
     """
 
     config: ModelConfig
-    tokenizer: Tokenizer
-    prompt_format: PromptFormat
     fingerprint: str
     name: str
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer, built at the first use."""
+
+    @property
+    def prompt_format(self) -> PromptFormat:
+        """The model's prompts."""
 
     def has(self, name: str) -> bool:
         """Whether the checkpoint holds a tensor of this name."""

@@ -45,11 +45,12 @@ class RopeConfig:
         scaling = self.scaling
         if scaling is None:
             return self._unscaled(self.theta)
+        factor: float = scaling.get("factor") or 1.0
         match scaling["rope_type"]:
             case "linear":
-                return self._unscaled(self.theta) / scaling["factor"]
+                return self._unscaled(self.theta) / factor
             case "dynamic":
-                return self._dynamic(scaling["factor"], seq_len)
+                return self._dynamic(factor, seq_len)
             case "llama3":
                 return self._llama3(scaling)
             case "yarn":
@@ -83,13 +84,11 @@ class RopeConfig:
         return self._unscaled(self.theta * stretch ** (self.dim / (self.dim - 2)))
 
     def _llama3(self, scaling: Mapping[str, Any]) -> Tensor:
-        inv_freq, factor, length = (
-            self._unscaled(self.theta),
-            scaling["factor"],
-            self._original_length(scaling),
-        )
-        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
-        turns = length * inv_freq / (2 * math.pi)  # rotations within the trained length
+        low: float = scaling["low_freq_factor"]
+        high: float = scaling["high_freq_factor"]
+        factor: float = scaling["factor"]
+        inv_freq = self._unscaled(self.theta)
+        turns = self._original_length(scaling) * inv_freq / (2 * math.pi)  # within the trained length
         smooth = ((turns - low) / (high - low)).clamp(0, 1)
         return (1 - smooth) * inv_freq / factor + smooth * inv_freq
 

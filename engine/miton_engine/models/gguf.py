@@ -1,7 +1,7 @@
 """GGUF files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), mapped into memory.
 
 The header is read here: the `gguf` library's reader makes a numpy array per string and took 8.5 s for the
-303,000 strings of the default model where this takes 0.2 s. Block formats and dequantization are the library's.
+303,000 strings of the default model where this takes 0.2 s. Block formats and dequantization are its own.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class GGUFFile:
             self.bytes: NDArray[np.uint8] = np.memmap(path, dtype=np.uint8, mode="r")
         except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
             raise ModelError(f"The model file {path} cannot be read: {error}.") from error
-        self._view = memoryview(self.bytes)
+        self._view = memoryview(self.bytes)  # type: ignore[arg-type]  # numpy 2.4 types memmap as no buffer
         magic = bytes(self._view[:4])
         if magic != MAGIC:
             raise ModelError(
-                f"{path} is not a GGUF file: it starts with {magic!r} instead of {MAGIC!r}. Delete it so that "
-                "it is fetched again, or give another path."
+                f"{path} is not a GGUF file: it starts with {magic!r} instead of {MAGIC!r}. Delete it so "
+                "that it is fetched again, or give another path."
             )
         self._position = 4
         self.metadata: dict[str, Any] = {}

@@ -133,7 +133,7 @@ def _continue(url: str, part: Path, done: int, meter: ProgressMeter) -> None:
 
 
 def _starts_at(answer: httpx.Response, done: int) -> bool:
-    return answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+    return str(answer.headers.get("Content-Range")).startswith(f"bytes {done}-")
 
 
 def _client() -> httpx.Client:

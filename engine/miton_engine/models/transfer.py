@@ -30,17 +30,19 @@ class ProgressMeter:
 
     def __init__(self, progress: Progress | None, total: int, done: int = 0) -> None:
         self._progress, self._total = progress, total
-        self._first, self._started, self._reported = done, time.monotonic(), 0.0
+        self._first = self._done = done
+        self._started, self._reported = time.monotonic(), 0.0
 
     def update(self, done: int) -> None:
         """Say how many bytes of the file are there."""
         now = time.monotonic()
+        done = self._done = min(max(done, self._done), self._total)
         if self._progress is None or (done < self._total and now - self._reported < REPORT_SECONDS):
             return
         self._reported = now
         fetched, seconds = done - self._first, now - self._started
         left = (self._total - done) * seconds / fetched if fetched > 0 and seconds > 0.5 else None
-        self._progress(min(done, self._total), self._total, left)
+        self._progress(done, self._total, left)
 
 
 def require_space(directory: Path, needed: int) -> None:
@@ -54,7 +56,8 @@ def disk_full(directory: Path, needed: int) -> DiskFull:
     free = shutil.disk_usage(directory).free
     return DiskFull(
         f"The disk of {directory} is full: the model needs {needed / 1e6:,.0f} MB more, "
-        f"{free / 1e6:,.0f} MB are free. Free some space, or set MITON_CACHE to a folder on another disk. What was fetched is kept."
+        f"{free / 1e6:,.0f} MB are free. Free some space, or set MITON_CACHE to a folder on "
+        "another disk. What was fetched is kept."
     )
 
 
