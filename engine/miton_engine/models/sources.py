@@ -49,11 +49,11 @@ class LocatedModel:
     fingerprint: str
 
 
-def default_models_dir() -> Path:
-    """Where models are kept: `models` in $MITON_CACHE, else in the user's cache directory."""
+def default_cache_dir() -> Path:
+    """Where everything fetched or computed is kept: $MITON_CACHE, else the user's cache directory."""
     if chosen := os.environ.get("MITON_CACHE"):
-        return Path(chosen) / "models"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "miton" / "models"
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "miton"
 
 
 def locate(
@@ -63,7 +63,7 @@ def locate(
 
     `verify` reads a file's hash anew even if it is remembered. Raises `ModelError` that says the fix.
     """
-    cache = (cache or default_models_dir()).expanduser()
+    cache = (cache or default_cache_dir() / "models").expanduser()
     hashes = HashMemory(cache / "hashes")
     if model in MODELS:
         return _registered(MODELS[model], cache, hashes, progress, verify)
