@@ -14,7 +14,7 @@ from miton_engine.errors import EngineError
 from rich.console import Console
 
 from miton_service.errors import ServiceError
-from miton_service.settings import ServiceSettings, load_settings, parse_size
+from miton_service.settings import load_settings, parse_size
 
 app = typer.Typer(
     name="miton",
@@ -49,20 +49,24 @@ def _size(text: str | None) -> int | None:
         raise typer.BadParameter(f"{text!r}; give {error}.") from None
 
 
-@app.command(epilog=examples("miton serve --workspace .", "miton serve -w ~/code/app -w ~/code/lib --port 9000"))
+@app.command(
+    epilog=examples("miton serve --workspace .", "miton serve -w ~/code/app -w ~/code/lib --port 9000")
+)
 def serve(
     workspace: Annotated[
         list[Path] | None, typer.Option("--workspace", "-w", help="Repository to hold; may be repeated.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Short name, path of a GGUF file or directory, or org/name.")
+        str | None,
+        typer.Option("--model", "-m", help="Short name, path of a GGUF file or directory, or org/name."),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", "-p", help="Port; 0 takes a free one.")] = None,
     host: Annotated[
         str | None, typer.Option("--host", help="Address to listen on; beyond loopback a token is required.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option("--token", help="Token that clients must send (else one is made and stored).")
+        str | None,
+        typer.Option("--token", help="Token that clients must send (else one is made and stored)."),
     ] = None,
     require_token: Annotated[
         bool | None, typer.Option("--require-token", help="Ask for a token on loopback, too.")
@@ -88,7 +92,7 @@ def serve(
             "context_tokens": context_tokens, "log_level": log_level,
         }
     )  # fmt: skip
-    raise typer.Exit(run(settings, notes))
+    run(settings, notes)
 
 
 @app.command(epilog=examples("miton index .", "miton index ~/code/app --no-wait", "miton index . --json"))
@@ -107,7 +111,9 @@ def index(
 
 @app.command(epilog=examples("miton complete src/app.py:12:5", "miton complete src/app.py:12 --context"))
 def complete(
-    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="Counted from 1; without COL the line's end.")],
+    place: Annotated[
+        str, typer.Argument(metavar="FILE:LINE:COL", help="Counted from 1; without COL the line's end.")
+    ],
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest completion.")] = 128,
     context: Annotated[bool, typer.Option("--context", help="Tell what was attached, and why.")] = False,
     json: AsJson = False,
@@ -119,11 +125,18 @@ def complete(
     from miton_service.commands.places import parse_place
 
     requesting.complete(
-        _client(url, token), parse_place(place), max_tokens=max_tokens, show_context=context, as_json=json, notes=notes
+        _client(url, token),
+        parse_place(place),
+        max_tokens=max_tokens,
+        show_context=context,
+        as_json=json,
+        notes=notes,
     )
 
 
-@app.command(epilog=examples('miton ask "Where are retries configured?"', 'miton ask "..." --workspace ~/code/app'))
+@app.command(
+    epilog=examples('miton ask "Where are retries configured?"', 'miton ask "..." --workspace ~/code/app')
+)
 def ask(
     question: Annotated[str, typer.Argument(help="A question about the repository.")],
     workspace: Annotated[
@@ -161,7 +174,9 @@ def models_list(json: AsJson = False) -> None:
 @models.command("pull", epilog=examples("miton models pull", "miton models pull smollm2-135m"))
 def models_pull(
     model: Annotated[str | None, typer.Argument(help="Short name; default: the default model.")] = None,
-    if_missing: Annotated[bool, typer.Option("--if-missing", help="Say nothing when it is here already.")] = False,
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="Say nothing when it is here already.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Fetch a model and verify it; a broken download goes on where it stopped."""
@@ -183,7 +198,8 @@ def models_verify(
 
 @app.command(epilog=examples("miton doctor", "miton doctor --json"))
 def doctor(
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Model to check.")] = None, json: AsJson = False
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Model to check.")] = None,
+    json: AsJson = False,
 ) -> None:
     """Check machine, libraries and model; say the fix for what is wrong."""
     from miton_service.commands import diagnosis

@@ -1,7 +1,8 @@
-"""What a completion at the cursor may show: it ends where its block ends and repeats nothing that follows it.
+"""What a completion at the cursor may show: it ends with its block and repeats nothing that follows.
 
-Pure functions and one streaming filter over them. Text is LF here; `restore_line_ends` gives a CRLF file its own
-line ends back. The filter's result does not depend on how the stream was cut (a property test holds it to that).
+Pure functions and one streaming filter over them. Text is LF here; `restore_line_ends` gives a CRLF file its
+own line ends back. The filter's result does not depend on how the stream was cut (a property test holds it
+to that).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def wants_multi_line(prefix: str, suffix: str) -> bool:
 
 
 def unclosed(text: str) -> str:
-    """The closing brackets a text lacks, innermost first; brackets in strings and comments are taken as code."""
+    """The closing brackets a text lacks, innermost first; strings and comments are taken as code."""
     lacking: list[str] = []
     for character in text:
         if character in OPENERS:
@@ -123,8 +124,8 @@ def _is_word(character: str) -> bool:
 class CompletionFilter:
     """Follows a stream of generated text and lets through what a person should see of it.
 
-    Give it the text before and after the cursor; `push` returns what can be shown, `done` tells that the rest of
-    the stream is not wanted, `flush` returns what was still held back at its end.
+    Give it the text before and after the cursor; `push` returns what can be shown, `done` tells that the rest
+    of the stream is not wanted, `flush` returns what was still held back at its end.
     """
 
     prefix: str

@@ -1,4 +1,4 @@
-"""What /metrics tells Prometheus: requests by outcome, latencies, tokens, and what engine and workspaces hold."""
+"""What /metrics tells Prometheus: requests by outcome, latencies, tokens, what engine and workspaces hold."""
 
 from __future__ import annotations
 

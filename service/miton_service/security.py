@@ -1,4 +1,4 @@
-"""Who may talk to the service: Host against DNS rebinding, Origin against other web pages, a token beyond loopback.
+"""Who may talk to the service: Host against DNS rebinding, Origin against web pages, a token beyond loopback.
 
 A plain ASGI middleware, so that streams and disconnects pass through it untouched.
 """
@@ -225,7 +225,7 @@ async def _preflight(send: Send, extra: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def confine(root: Path, path: str) -> Path:
-    """The real file `path` means inside `root`. Raises `ApiError` when it leads out of it, by .. or by a link."""
+    """The real file `path` means inside `root`. Raises `ApiError` when it leads out, by .. or by a link."""
     if not path or "\0" in path or Path(path).is_absolute():
         raise ApiError(
             400, f"path is {path!r}; give it relative to the workspace root.", param="path", code="bad_path"

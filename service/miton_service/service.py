@@ -65,11 +65,18 @@ class Service:
 
         try:
             report("loading the libraries")
+            from miton_engine.models.sources import locate
             from miton_engine.runtime.engine import Engine, EngineSettings
 
             from miton_service.workspace import Workspaces
 
             settings = self.settings
+            directory = EngineSettings(cache_dir=settings.cache_dir).directory / "models"
+            locate(
+                settings.model,
+                cache=directory,
+                progress=lambda done, total, left: report(f"downloading {settings.model}", done, total),
+            )
             report(f"loading {settings.model}")
             engine = Engine.open(
                 settings.model,
@@ -79,7 +86,6 @@ class Service:
                     disk_bytes=settings.disk_bytes,
                     threads=settings.threads,
                 ),
-                progress=lambda done, total, left: report(f"downloading {settings.model}", done, total),
             )
             report("warming up")
             engine.warm_up()

@@ -1,4 +1,4 @@
-"""What the service can be told: command line, then MITON_* variables, then defaults. No heavy imports here."""
+"""What the service can be told: command line, then MITON_* variables, then defaults. No heavy imports."""
 
 from __future__ import annotations
 

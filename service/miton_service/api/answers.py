@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from miton_engine.runtime.requests import Sampling
 
@@ -13,6 +13,10 @@ from miton_service.api.running import Usage
 from miton_service.api.schemas import SamplingFields
 from miton_service.errors import ApiError
 from miton_service.request_log import RequestRecord
+
+if TYPE_CHECKING:
+    from miton_engine.models.tokenizer import Tokenizer
+    from miton_engine.runtime.engine import Engine
 
 MAX_STOPS = 16
 
@@ -54,6 +58,24 @@ def stops(stop: str | Sequence[str] | None) -> tuple[str, ...]:
     if any(not string for string in listed):
         raise ApiError(400, "`stop` holds an empty string; leave it out.", param="stop")
     return listed
+
+
+def check_token_ids(engine: Engine, ids: Iterable[int], param: str) -> None:
+    """Raises `ApiError` for an id that the model's vocabulary does not have."""
+    for token_id in ids:
+        if not 0 <= token_id < engine.config.vocab_size:
+            raise ApiError(
+                400,
+                f"`{param}` holds token id {token_id}; the ids are 0 to {engine.config.vocab_size - 1}.",
+                param=param,
+            )
+
+
+def token_name(tokenizer: Tokenizer, token_id: int, text: str) -> str:
+    """A token's text; a part of a character is told by its bytes, as OpenAI does ("bytes:\\xe6")."""
+    if "\N{REPLACEMENT CHARACTER}" not in text:
+        return text
+    return "bytes:" + "".join(f"\\x{byte:02x}" for byte in tokenizer.token_bytes(token_id))
 
 
 def refuse(param: str, message: str) -> ApiError:

@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: OpenAI's chat, streaming, with the repository attached when a workspace is named."""
+"""POST /v1/chat/completions: OpenAI's chat; a named workspace is attached as repository context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from fastapi import APIRouter, Request
 from miton_engine.runtime.requests import ChatPrompt, GenerationRequest, TokenLogprob
 from starlette.responses import JSONResponse, Response
 
-from miton_service.api.answers import created, last_event, miton, new_id, refuse, sampling_of
+from miton_service.api.answers import (
+    check_token_ids,
+    created,
+    last_event,
+    miton,
+    new_id,
+    refuse,
+    sampling_of,
+    token_name,
+)
 from miton_service.api.recall import Recalled, recall_for_question
 from miton_service.api.running import Running
 from miton_service.api.schemas import ChatMessage, ChatRequest
@@ -51,6 +60,7 @@ def router(service: Service) -> APIRouter:
             )
             for choice in range(body.n or 1)
         ]  # fmt: skip
+        check_token_ids(engine, requests[0].sampling.logit_bias, "logit_bias")
         running = Running(service, record, requests)
         head = {"id": record.id, "created": created(), "model": engine.model_name}
         if body.stream:
@@ -62,9 +72,9 @@ def router(service: Service) -> APIRouter:
 
 def _refuse_unsupported(body: ChatRequest) -> None:
     if body.response_format is not None and body.response_format.get("type") != "text":
-        raise refuse("response_format", "Only `response_format` {\"type\": \"text\"} is supported.")
+        raise refuse("response_format", 'Only `response_format` {"type": "text"} is supported.')
     if body.tool_choice not in (None, "auto", "none"):
-        raise refuse("tool_choice", "`tool_choice` may be \"auto\" or \"none\"; a tool cannot be forced.")
+        raise refuse("tool_choice", '`tool_choice` may be "auto" or "none"; a tool cannot be forced.')
     if body.top_logprobs is not None and not body.logprobs:
         raise ApiError(400, "`top_logprobs` needs `logprobs`: true.", param="top_logprobs")
 
@@ -136,7 +146,12 @@ async def _events(running: Running, head: dict[str, Any], body: ChatRequest, tok
             if piece.finish_reason is not None:
                 is_last = piece.index == (body.n or 1) - 1 and not include_usage
                 extra = last_event(running.usage, running.record, include_usage=False) if is_last else {}
-                yield {**head, "choices": [_choice(piece.index, {}, None, piece.finish_reason)], **usage, **extra}
+                yield {
+                    **head,
+                    "choices": [_choice(piece.index, {}, None, piece.finish_reason)],
+                    **usage,
+                    **extra,
+                }
         if include_usage:
             yield {**head, "choices": [], **last_event(running.usage, running.record, include_usage=True)}
     finally:
@@ -152,7 +167,11 @@ def _logprobs(items: Sequence[TokenLogprob], tokenizer: Tokenizer) -> dict[str, 
         return None
 
     def entry(token_id: int, text: str, value: float) -> dict[str, Any]:
-        return {"token": text, "logprob": value, "bytes": list(tokenizer.token_bytes(token_id))}
+        return {
+            "token": token_name(tokenizer, token_id, text),
+            "logprob": value,
+            "bytes": list(tokenizer.token_bytes(token_id)),
+        }
 
     content = [
         {

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from miton_engine.runtime.requests import FimPrompt, GenerationRequest, Prompt, TextPrompt, TokenPrompt
 from starlette.responses import JSONResponse, Response
 
-from miton_service.api.answers import created, last_event, miton, new_id, refuse, sampling_of
+from miton_service.api.answers import (
+    check_token_ids,
+    created,
+    last_event,
+    miton,
+    new_id,
+    refuse,
+    sampling_of,
+    token_name,
+)
 from miton_service.api.recall import Recalled, recall_at_cursor
 from miton_service.api.running import Piece, Running, TextFilter, Unfiltered
 from miton_service.api.schemas import CompletionRequest
@@ -26,6 +35,9 @@ from miton_service.completion_text import (
 from miton_service.errors import ApiError
 from miton_service.request_log import RequestRecord
 from miton_service.service import Service
+
+if TYPE_CHECKING:
+    from miton_engine.models.tokenizer import Tokenizer
 
 MAX_TOKENS_AT_CURSOR = 128
 MAX_TOKENS = 16  # OpenAI's default
@@ -74,12 +86,19 @@ def router(service: Service) -> APIRouter:
             workspace=plan.recalled.workspace, path=plan.recalled.path or body.path or "",
             context=plan.recalled.items, recall_ms=plan.recalled.recall_ms,
         )  # fmt: skip
-        running = Running(service, record, _requests(body, plan), plan.new_filter)
-        head = {"id": record.id, "object": "text_completion", "created": created(), "model": engine.model_name}
+        requests = _requests(body, plan)
+        check_token_ids(engine, requests[0].sampling.logit_bias, "logit_bias")
+        running = Running(service, record, requests, plan.new_filter)
+        head = {
+            "id": record.id,
+            "object": "text_completion",
+            "created": created(),
+            "model": engine.model_name,
+        }
         echoes = [_echo(body, prompt) for prompt in plan.prompts]
         if body.stream:
-            return EventStream(_events(running, head, echoes, body))
-        return await unless_gone(request, _answer(running, head, echoes))
+            return EventStream(_events(running, head, echoes, body, engine.encoder.tokenizer))
+        return await unless_gone(request, _answer(running, head, echoes, engine.encoder.tokenizer))
 
     return routes
 
@@ -90,7 +109,9 @@ def _refuse_unsupported(body: CompletionRequest) -> None:
     if body.echo and body.logprobs is not None:
         raise refuse("echo", "`echo` with `logprobs` is not supported; ask for one of them.")
     if body.cursor is not None and body.prompt is not None:
-        raise ApiError(400, "Give either `prompt` or `workspace`, `path` and `cursor`, not both.", param="prompt")
+        raise ApiError(
+            400, "Give either `prompt` or `workspace`, `path` and `cursor`, not both.", param="prompt"
+        )
 
 
 async def _plan(service: Service, body: CompletionRequest) -> Plan:
@@ -104,6 +125,9 @@ async def _plan(service: Service, body: CompletionRequest) -> Plan:
         new_filter = _at_cursor_filter(recalled.path, prefix, suffix, recalled.crlf, body.multi_line)
         return Plan([FimPrompt(recalled.path, prefix, suffix)] * (body.n or 1), recalled, new_filter, True)
     texts = _prompts(body.prompt)
+    for ids in texts:
+        if not isinstance(ids, str):
+            check_token_ids(service.engine, ids, "prompt")
     if body.suffix is None:
         prompts: list[Prompt] = [
             TextPrompt(text) if isinstance(text, str) else TokenPrompt(text) for text in texts
@@ -127,8 +151,11 @@ def _prompts(prompt: str | Sequence[Any]) -> list[str | tuple[int, ...]]:
     if isinstance(prompt[0], int):
         return [tuple(prompt)]
     if len(prompt) > MAX_PROMPTS:
-        raise ApiError(400, f"`prompt` has {len(prompt)} items; at most {MAX_PROMPTS} are taken.", param="prompt")
-    return [item if isinstance(item, str) else tuple(item) for item in prompt]
+        raise ApiError(
+            400, f"`prompt` has {len(prompt)} items; at most {MAX_PROMPTS} are taken.", param="prompt"
+        )
+    items: list[Any] = list(prompt)
+    return [item if isinstance(item, str) else tuple(item) for item in items]
 
 
 def _at_cursor_filter(
@@ -165,9 +192,11 @@ def _echo(body: CompletionRequest, prompt: Prompt) -> str:
     return prompt.text
 
 
-async def _answer(running: Running, head: dict[str, Any], echoes: Sequence[str]) -> Response:
+async def _answer(
+    running: Running, head: dict[str, Any], echoes: Sequence[str], tokenizer: Tokenizer
+) -> Response:
     texts = list(echoes)
-    logprobs = [_Logprobs(len(echo)) for echo in echoes]
+    logprobs = [_Logprobs(tokenizer, len(echo)) for echo in echoes]
     reasons: list[str | None] = [None] * len(texts)
     async for piece in running.pieces():
         texts[piece.index] += piece.text
@@ -182,7 +211,11 @@ async def _answer(running: Running, head: dict[str, Any], echoes: Sequence[str])
 
 
 async def _events(
-    running: Running, head: dict[str, Any], echoes: Sequence[str], body: CompletionRequest
+    running: Running,
+    head: dict[str, Any],
+    echoes: Sequence[str],
+    body: CompletionRequest,
+    tokenizer: Tokenizer,
 ) -> Events:
     include_usage = body.stream_options is not None and body.stream_options.include_usage
     usage: dict[str, Any] = {"usage": None} if include_usage else {}
@@ -196,7 +229,7 @@ async def _events(
         async for piece in pieces:
             if not piece.text and piece.finish_reason is None and not piece.logprobs:
                 continue
-            logprobs = _Logprobs(offsets[piece.index])
+            logprobs = _Logprobs(tokenizer, offsets[piece.index])
             logprobs.add(piece)
             offsets[piece.index] = logprobs.offset
             choice = {
@@ -217,8 +250,8 @@ async def _events(
 class _Logprobs:
     """OpenAI's four parallel lists of a completion's log-probabilities."""
 
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
+    def __init__(self, tokenizer: Tokenizer, offset: int) -> None:
+        self._tokenizer, self.offset = tokenizer, offset
         self._tokens: list[str] = []
         self._values: list[float] = []
         self._top: list[dict[str, float]] = []
@@ -226,9 +259,9 @@ class _Logprobs:
 
     def add(self, piece: Piece) -> None:
         for item in piece.logprobs:
-            self._tokens.append(item.text)
+            self._tokens.append(token_name(self._tokenizer, item.token_id, item.text))
             self._values.append(item.logprob)
-            self._top.append({text: value for _, text, value in item.top})
+            self._top.append({token_name(self._tokenizer, id, text): value for id, text, value in item.top})
             self._offsets.append(self.offset)
             self.offset += len(item.text)
 

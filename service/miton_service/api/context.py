@@ -24,9 +24,7 @@ def router(service: Service) -> APIRouter:
         elif body.workspace is None:
             raise ApiError(400, "`workspace` is missing; a question is about a workspace.", param="workspace")
         else:
-            recalled = await recall_for_question(
-                service, body.workspace, body.question, body.context_tokens
-            )
+            recalled = await recall_for_question(service, body.workspace, body.question, body.context_tokens)
         return {
             "workspace": recalled.workspace,
             "path": recalled.path,

@@ -9,7 +9,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from miton_engine.errors import EngineClosed, EngineError, InvalidRequest, PromptTooLong
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -109,8 +108,10 @@ def describe(errors: Sequence[Any]) -> tuple[str, str | None]:
 
 
 def _name(location: Sequence[str | int]) -> str:
-    # ("body", "prompt", "list[str]", 3): members of a union add their type's name, which says nothing to a client.
-    parts = [part for part in location[1:] if isinstance(part, int) or part.isidentifier() and part not in TYPES]
+    # ("body", "prompt", "list[str]", 3): members of a union add their type's name, of no use to a client.
+    parts = [
+        part for part in location[1:] if isinstance(part, int) or (part.isidentifier() and part not in TYPES)
+    ]
     name = ""
     for part in parts:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
@@ -137,18 +138,20 @@ def _sentence(name: str, error: Any) -> str:
 
 
 def _http_error(app: FastAPI, request: Request, error: HTTPException) -> ApiError:
-    path = request.url.path
-    routes = {
-        route.path: sorted(route.methods) for route in app.routes if isinstance(route, APIRoute)
+    path, status = request.url.path, error.status_code
+    routes: dict[str, list[str]] = {
+        route: sorted(method.upper() for method in methods)
+        for route, methods in app.openapi()["paths"].items()
     }
-    if error.status_code == 405:
-        allowed = ", ".join(sorted({m for p, methods in routes.items() if p == path for m in methods}))
-        return ApiError(405, f"{path} does not take {request.method}; it takes {allowed or 'other methods'}.",
+    if status == 405:
+        allowed = ", ".join(routes.get(path, ["GET"]))
+        return ApiError(405, f"{path} does not take {request.method}; it takes {allowed}.",
                         code="method_not_allowed")  # fmt: skip
-    if error.status_code == 404:
+    if status == 404:
         near = difflib.get_close_matches(path, routes, n=3, cutoff=0.5)
-        listed = ", ".join(f"{methods[0]} {route}" for route in near for methods in (routes[route],))
-        hint = f"Near it: {listed}." if listed else "GET / shows the status page, docs/api.md lists all routes."
+        listed = ", ".join(f"{method} {route}" for route in near for method in routes[route])
+        hint = f"Near it: {listed}." if listed else f"There are: {', '.join(routes)}."
         return ApiError(404, f"There is no {path}. {hint}", code="not_found")
-    code = "request_too_large" if error.status_code == 413 else None
-    return ApiError(error.status_code, str(error.detail), code=code)
+    if status == 400:
+        return ApiError(400, "The body cannot be read as JSON: it is not UTF-8, or nested too deeply.")
+    return ApiError(status, str(error.detail), code="request_too_large" if status == 413 else None)

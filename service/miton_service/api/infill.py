@@ -25,9 +25,8 @@ from miton_service.service import Service
 UNLIMITED = 256  # what n_predict -1 means here: an inline completion, not a file
 
 
-class TimeLimit:
-    """Filter that ends after `t_max_predict_ms` of writing once a line end was written, as llama.cpp does, and
-    before a line indented less than `n_indent`."""
+class LlamaLimits:
+    """llama.cpp's two limits: `t_max_predict_ms` of writing once a line end was written, and `n_indent`."""
 
     def __init__(self, inner: TextFilter, limit_ms: float, n_indent: int) -> None:
         self._inner, self._limit_ms, self._n_indent = inner, limit_ms, n_indent
@@ -61,7 +60,9 @@ def router(service: Service) -> APIRouter:
     @routes.post("/infill")
     async def infill(body: InfillRequest, request: Request) -> Response:
         engine = service.engine
-        extra = tuple(ChunkSource(item.filename or "extra", "", item.text) for item in body.input_extra if item.text)
+        extra = tuple(
+            ChunkSource(item.filename or "extra", "", item.text) for item in body.input_extra if item.text
+        )
         if body.n_predict == 0:  # the editor prepares: compute what it will need, answer at once
             for source in extra:
                 engine.memorise(source)
@@ -96,7 +97,7 @@ def _request(body: InfillRequest, extra: tuple[ChunkSource, ...]) -> GenerationR
 def _filter(body: InfillRequest) -> TextFilter:
     prefix, suffix, crlf = _texts(body)
     completion = CompletionFilter(prefix, suffix, wants_multi_line(prefix, suffix))
-    return LineEnds(TimeLimit(completion, body.t_max_predict_ms, body.n_indent), crlf)
+    return LineEnds(LlamaLimits(completion, body.t_max_predict_ms, body.n_indent), crlf)
 
 
 async def _answer(running: Running, body: InfillRequest) -> Response:
@@ -154,7 +155,12 @@ def _timings(running: Running | None) -> dict[str, float]:
         prompt_n, prompt_ms, predicted_n, predicted_ms, cached = 0, 0.0, 0, 0.0, 0
     else:
         t = running.record.timings
-        prompt_n, prompt_ms, predicted_n, predicted_ms = t.prefill_tokens, t.prefill_ms, t.decode_tokens, t.decode_ms
+        prompt_n, prompt_ms, predicted_n, predicted_ms = (
+            t.prefill_tokens,
+            t.prefill_ms,
+            t.decode_tokens,
+            t.decode_ms,
+        )
         cached = t.cached_tokens
     return {
         "cache_n": cached,
@@ -170,7 +176,7 @@ def _timings(running: Running | None) -> dict[str, float]:
 
 
 def _select(answer: dict[str, Any], body: InfillRequest) -> dict[str, Any]:
-    """`response_fields`: only these, "timings/prompt_n" reaching into an object, under the path's own name."""
+    """`response_fields`: only these; "timings/prompt_n" reaches into an object and stays the key."""
     if not body.response_fields:
         return answer
     chosen: dict[str, Any] = {}

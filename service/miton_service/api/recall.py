@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recalled:
-    """What is attached to a request: `sources` in the engine's order (most relevant last), `items` best first."""
+    """What is attached: `sources` in the engine's order (most relevant last), `items` best first."""
 
     prefix: str = ""
     suffix: str = ""
@@ -41,7 +41,9 @@ async def recall_at_cursor(service: Service, body: AtCursor) -> Recalled:
     for name in ("workspace", "path", "cursor"):
         if getattr(body, name) is None:
             raise ApiError(
-                400, f"`{name}` is missing; a completion at a cursor needs workspace, path and cursor.", param=name
+                400,
+                f"`{name}` is missing; a completion at a cursor needs workspace, path and cursor.",
+                param=name,
             )
     assert body.workspace is not None
     assert body.path is not None

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 class TextFilter(Protocol):
     """What stands between the model's text and the client; `done` says that no more is wanted."""
 
-    done: bool
+    @property
+    def done(self) -> bool: ...
 
     def push(self, text: str) -> str: ...
 
@@ -122,7 +123,9 @@ class Running:
                     raise ApiError(503, "The service is shutting down; the generation was stopped.",
                                    type="server_error", code="stopping")  # fmt: skip
                 if reason is not None:
-                    last = Piece(index, text + text_filter.flush(), event.token_ids, event.logprobs or (), reason)
+                    last = Piece(
+                        index, text + text_filter.flush(), event.token_ids, event.logprobs or (), reason
+                    )
                 elif text_filter.done:
                     last = Piece(index, text, event.token_ids, event.logprobs or (), "stop")
                     generation.cancel()

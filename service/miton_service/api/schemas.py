@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Body(BaseModel):
     """Fields we do not know are let through: clients of OpenAI's interface send many."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_characters(cls, data: Any) -> Any:
+        """Half a surrogate pair, which editors' buffers may hold, becomes U+FFFD: still one UTF-16 unit."""
+        return (
+            {name: _without_lone_surrogates(v) for name, v in data.items()}
+            if isinstance(data, dict)
+            else data
+        )
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) if not _is_whole(value) else value
+    if isinstance(value, list):
+        return [_without_lone_surrogates(item) for item in value]
+    return value
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Cursor(Body):

@@ -1,4 +1,4 @@
-"""What a person or a monitor asks: /health, /v1/models, /v1/status, /v1/requests, /metrics, and the page at /."""
+"""What people and monitors ask: /health, /v1/models, /v1/status, /v1/requests, /metrics, the page at /."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from miton_service.request_log import KEPT
 from miton_service.service import Service, version
 
 DASHBOARD = Path(__file__).parent.parent / "dashboard"
-TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-"""Server-sent events that end when the client leaves, and plain answers that stop when nobody waits for them."""
+"""Server-sent events that end when the client leaves, and answers that stop when nobody waits for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ClientGone(Exception):
 
 
 def event(data: dict[str, Any]) -> bytes:
-    """One event, all ASCII: no proxy can split a character, no client can split a line at U+0085 or U+2028."""
+    """One event, all ASCII: no proxy can split a character, no client a line at U+0085."""
     return b"data: " + json.dumps(data).encode("ascii") + b"\n\n"
 
 

@@ -36,7 +36,7 @@ def router(service: Service) -> APIRouter:
     ) -> dict[str, Any]:
         named = body.root if body is not None else root
         if named is None:
-            raise ApiError(400, "`root` is missing; send {\"root\": DIR} or ?root=DIR.", param="root")
+            raise ApiError(400, '`root` is missing; send {"root": DIR} or ?root=DIR.', param="root")
         workspace = service.workspace(named)
         await asyncio.to_thread(service.workspaces.close, workspace.root)
         return {"root": str(workspace.root), "closed": True}
@@ -59,7 +59,9 @@ def router(service: Service) -> APIRouter:
     ) -> dict[str, Any]:
         named = (body.workspace, body.path) if body is not None else (workspace, path)
         if named[0] is None or named[1] is None:
-            raise ApiError(400, "`workspace` and `path` are needed, as a JSON body or in the query.", param="path")
+            raise ApiError(
+                400, "`workspace` and `path` are needed, as a JSON body or in the query.", param="path"
+            )
         opened = service.workspace(named[0])
         await asyncio.to_thread(service.workspaces.drop_document, opened.root, Path(named[1]).as_posix())
         return {"workspace": str(opened.root), "path": named[1], "dropped": True}

@@ -14,7 +14,7 @@ ROOT_MARKS = (".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod", 
 
 @dataclass(frozen=True)
 class Place:
-    """A position in a file: `line` zero-based, `character` in UTF-16 code units, as the HTTP interface counts."""
+    """A position in a file, counted as the HTTP interface does: zero-based, UTF-16 code units."""
 
     file: Path
     line: int
@@ -46,7 +46,9 @@ def parse_place(text: str) -> Place:
     line = lines[number - 1]
     column = int(match[3]) if match[3] else len(line) + 1
     if not 1 <= column <= len(line) + 1:
-        raise ServiceError(f"Line {number} of {file} has {len(line)} characters; column {column} is past its end.")
+        raise ServiceError(
+            f"Line {number} of {file} has {len(line)} characters; column {column} is past its end."
+        )
     units = len(line[: column - 1].encode("utf-16-le")) // 2
     return Place(file.resolve(), number - 1, units, content)
 

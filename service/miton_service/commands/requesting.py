@@ -46,7 +46,13 @@ def complete(
 
 
 def ask(
-    client: ServiceClient, question: str, *, workspace: Path | None, max_tokens: int, as_json: bool, notes: Console
+    client: ServiceClient,
+    question: str,
+    *,
+    workspace: Path | None,
+    max_tokens: int,
+    as_json: bool,
+    notes: Console,
 ) -> None:
     """Print the answer to a question about a workspace as it is written, then what it was based on."""
     root = workspace.resolve() if workspace is not None else Path.cwd()
@@ -72,7 +78,12 @@ def ask(
 def index(client: ServiceClient, root: Path, *, wait: bool, as_json: bool, notes: Console) -> None:
     """Open a workspace and follow its indexing to the end."""
     snapshot = client.post("/v1/workspaces", {"root": str(root.resolve())})
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bars:
         bar = bars.add_task(f"indexing {snapshot['root']}", total=None, left="")
         while wait and snapshot["state"] == "indexing":
@@ -84,17 +95,23 @@ def index(client: ServiceClient, root: Path, *, wait: bool, as_json: bool, notes
             (snapshot,) = found
             seconds = snapshot.get("seconds_left")
             left = f"tokens, {seconds:.0f} s left" if seconds is not None else "tokens"
-            bars.update(bar, completed=snapshot["indexed_tokens"], total=snapshot["tokens"] or None, left=left)
+            bars.update(
+                bar, completed=snapshot["indexed_tokens"], total=snapshot["tokens"] or None, left=left
+            )
     if as_json:
         print_json(snapshot)
         return
     print(_workspace_line(snapshot))
     if snapshot["state"] == "error":
-        raise ServiceError(f"{snapshot['root']} could not be indexed: {snapshot.get('error') or 'see the log'}")
+        raise ServiceError(
+            f"{snapshot['root']} could not be indexed: {snapshot.get('error') or 'see the log'}"
+        )
     for item in snapshot["skipped"][:5]:
         notes.print(f"  skipped {item['path']}: {item['reason']}", highlight=False)
     if len(snapshot["skipped"]) > 5:
-        notes.print(f"  and {len(snapshot['skipped']) - 5} more; GET /v1/workspaces lists them", highlight=False)
+        notes.print(
+            f"  and {len(snapshot['skipped']) - 5} more; GET /v1/workspaces lists them", highlight=False
+        )
 
 
 def status(client: ServiceClient, *, as_json: bool, console: Console) -> None:
@@ -105,7 +122,9 @@ def status(client: ServiceClient, *, as_json: bool, console: Console) -> None:
             print_json(health)
         else:
             loading = health.get("loading", {})
-            console.print(f"{client.url}: {health['status']} {loading.get('stage') or health.get('message', '')}")
+            console.print(
+                f"{client.url}: {health['status']} {loading.get('stage') or health.get('message', '')}"
+            )
         return
     state = client.get("/v1/status")
     workspaces = client.get("/v1/workspaces")["data"]
@@ -114,11 +133,17 @@ def status(client: ServiceClient, *, as_json: bool, console: Console) -> None:
         print_json({"url": client.url, **state, "workspaces": workspaces, "requests": requests})
         return
     engine = state.get("engine", {})
-    console.print(f"[bold]{client.url}[/bold]  {state['status']}, version {state['version']}", highlight=False)
-    console.print(f"model {engine.get('model')} ({engine.get('dtype')}, {engine.get('threads')} threads)", highlight=False)
+    console.print(
+        f"[bold]{client.url}[/bold]  {state['status']}, version {state['version']}", highlight=False
+    )
+    console.print(
+        f"model {engine.get('model')} ({engine.get('dtype')}, {engine.get('threads')} threads)",
+        highlight=False,
+    )
     settings = state["settings"]
     console.print(
-        f"limits: {settings['memory_bytes'] / 2**30:.1f} GB memory, {settings['disk_bytes'] / 2**30:.0f} GB disk, "
+        f"limits: {settings['memory_bytes'] / 2**30:.1f} GB memory, "
+        f"{settings['disk_bytes'] / 2**30:.0f} GB disk, "
         f"{settings['context_tokens']} context tokens; token {settings['token']}",
         highlight=False,
     )
@@ -159,7 +184,8 @@ def _request_table(requests: Iterable[dict[str, Any]]) -> Table:
     for item in requests:
         timings = item["timings"]
         table.add_row(
-            time.strftime("%X", time.localtime(item["time"])), item["kind"], item["path"] or "-", item["outcome"],
+            time.strftime("%X", time.localtime(item["time"])), item["kind"], item["path"] or "-",
+            item["outcome"],
             f"{timings['recall_ms'] + timings['ttft_ms']:.0f} ms", str(timings["prefill_tokens"]),
             str(timings["cached_tokens"]), str(timings["decode_tokens"]),
         )  # fmt: skip
@@ -170,7 +196,9 @@ def _print_context(miton: dict[str, Any], notes: Console) -> None:
     for item in miton.get("context", []):
         where = f"{item['path']}:{item['start_line'] + 1}"
         reasons = ", ".join(item["reasons"])
-        notes.print(f"  {where} {item['symbol']}  ({item['tokens']} tokens; {reasons})", style="dim", highlight=False)
+        notes.print(
+            f"  {where} {item['symbol']}  ({item['tokens']} tokens; {reasons})", style="dim", highlight=False
+        )
 
 
 def _write(text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import json
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 import httpx
 import uvicorn
@@ -32,18 +32,15 @@ SHUTDOWN_S = 1.7  # after this long a stop no longer waits: the store survives a
 log = logging.getLogger(__name__)
 
 
-def serve(settings: ServiceSettings, console: Console) -> int:
-    """Run the service until a signal ends it; returns the exit code. Progress and log go to `console` (stderr)."""
+def serve(settings: ServiceSettings, console: Console) -> NoReturn:
+    """Run the service until a signal ends it, then exit. Progress and log go to `console` (stderr)."""
     for root in settings.workspaces:
         if not root.is_dir():
             raise SettingsError(f"The workspace {root} is not a directory; give the root of a repository.")
     token = load_or_create_token(settings) if settings.needs_token else None
     listener = _listen(settings)
     _log_to(console, settings.log_level)
-    try:
-        return asyncio.run(_serve(settings, token, listener, console))
-    finally:
-        listener.close()
+    asyncio.run(_serve(settings, token, listener, console))
 
 
 def _listen(settings: ServiceSettings) -> socket.socket:
@@ -62,7 +59,9 @@ def _listen(settings: ServiceSettings) -> socket.socket:
             raise ServiceError(
                 f"Port {settings.port} needs more rights than you have; take one above 1023 with --port."
             ) from None
-        raise ServiceError(f"{settings.host}:{settings.port} cannot be used: {error.strerror or error}.") from None
+        raise ServiceError(
+            f"{settings.host}:{settings.port} cannot be used: {error.strerror or error}."
+        ) from None
     return listener
 
 
@@ -83,7 +82,7 @@ def _who_has(settings: ServiceSettings) -> str:
 
 async def _serve(
     settings: ServiceSettings, token: str | None, listener: socket.socket, console: Console
-) -> int:
+) -> NoReturn:
     service = Service(settings, token=token)
     config = uvicorn.Config(
         create_app(service), log_config=None, access_log=False, lifespan="off",
@@ -117,7 +116,9 @@ async def _serve(
     await answering
     await asyncio.to_thread(service.close)
     log.info("stopped")
-    return code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # all is closed; taking the interpreter with torch in it apart would take seconds
 
 
 class _Server(uvicorn.Server):
@@ -152,7 +153,8 @@ def _exit_late(code: int) -> None:
 def _load(service: Service, console: Console) -> None:
     """Load with a progress bar on a terminal, a line per stage elsewhere."""
     columns = (
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True),
+        TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         bar = bars.add_task("", visible=False)
@@ -180,8 +182,8 @@ def _announce(service: Service, url: str) -> None:
     example = curl_example(service, url)
     print(f"\nStatus page: {url}/\nTry it:\n{example}\n", flush=True)
     if service.token is not None:
-        print(f"Clients need the token in {service.settings.token_file}"
-              if not service.settings.token else "Clients need the token that was given.", flush=True)  # fmt: skip
+        where = "that was given" if service.settings.token else f"in {service.settings.token_file}"
+        print(f"Clients need the token {where}.", flush=True)
 
 
 def _log_to(console: Console, level: str) -> None:
@@ -197,8 +199,3 @@ def _log_to(console: Console, level: str) -> None:
     root.setLevel("WARNING")
     for name in ("miton_service", "miton_engine", "miton_lsp"):
         logging.getLogger(name).setLevel(level.upper())
-
-
-def shell_json(body: dict[str, object]) -> str:
-    """A JSON body as one argument for a POSIX shell."""
-    return "'" + json.dumps(body).replace("'", "'\\''") + "'"

@@ -63,8 +63,8 @@ function drawFigures(status, workspaces, requests) {
   const cached = finished.reduce((sum, request) => sum + request.timings.cached_tokens, 0);
   const held = workspaces.reduce((sum, workspace) => sum + workspace.indexed_tokens, 0);
   const chunks = workspaces.reduce((sum, workspace) => sum + workspace.chunks, 0);
-  const [memory, memoryUnit] = size((store.memory_bytes ?? 0) + (engine.contexts?.bytes ?? 0));
-  const [disk, diskUnit] = size(store.disk_bytes ?? 0);
+  const [memory, memoryUnit] = size((store.memory?.bytes ?? 0) + (engine.contexts?.bytes ?? 0));
+  const [disk, diskUnit] = size(store.disk?.bytes ?? 0);
   byId("figures").replaceChildren(
     figure("Repository in memory", count(held), "tokens", `${count(chunks)} chunks`),
     figure("First token, median", first === null ? "–" : Math.round(first), "ms", `of the last ${finished.length} requests`),

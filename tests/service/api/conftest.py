@@ -31,7 +31,7 @@ CHAT_TEMPLATE = (
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random qwen2 of three small layers over single bytes: its text is noise, its mechanics are the engine's."""
+    """A random qwen2 of three small layers over single bytes: noise as text, but the engine's mechanics."""
     import torch
     import transformers
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
@@ -44,7 +44,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     transformers.Qwen2ForCausalLM(config).float().save_pretrained(directory)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, merges=[]))
+    tokenizer = Tokenizer(
+        models.BPE({character: index for index, character in enumerate(alphabet)}, merges=[])
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
@@ -76,7 +78,9 @@ class RunningService:
 
 
 @contextlib.contextmanager
-def running(settings: ServiceSettings, *, token: str | None = None, load: bool = True) -> Iterator[RunningService]:
+def running(
+    settings: ServiceSettings, *, token: str | None = None, load: bool = True
+) -> Iterator[RunningService]:
     """Serve on a free port for as long as the context lasts."""
     service = Service(settings, token=token)
     if load:

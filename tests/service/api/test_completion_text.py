@@ -62,7 +62,12 @@ CASES = {
         "y = 2\n    return x\n",
         "y = 2",
     ),
-    "a completion that is only the next line is empty": ("x = 1\n", "\nreturn_value = x\n", "return_value = x\n", ""),
+    "a completion that is only the next line is empty": (
+        "x = 1\n",
+        "\nreturn_value = x\n",
+        "return_value = x\n",
+        "",
+    ),
     "the middle of an argument list goes on to its bracket": (
         "call(\n    1,",
         "",
@@ -75,10 +80,15 @@ CASES = {
         '\n    "a": 1,\n    "b": [\n        2,\n    ],\n}\nprint(OPTIONS)\n',
         '\n    "a": 1,\n    "b": [\n        2,\n    ],\n}',
     ),
-    "top-level statements end at a blank line": ("import os\n", "", "import re\nimport sys\n\nX = 1\n", "import re\nimport sys"),
+    "top-level statements end at a blank line": (
+        "import os\n",
+        "",
+        "import re\nimport sys\n\nX = 1\n",
+        "import re\nimport sys",
+    ),
     "letters in common by chance stay": ("a", "x = 1", "x", "x"),
     "a word that goes on after the cursor is not a repetition": ("self.", "value", "my_val", "my_val"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

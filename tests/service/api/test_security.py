@@ -28,7 +28,9 @@ def locked_service() -> Iterator[RunningService]:
         yield started
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil:8377", "[::2]:80", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil:8377", "[::2]:80", ""]
+)
 def test_a_foreign_host_header_is_refused(open_service: RunningService, host: str) -> None:
     answer = open_service.client.get("/v1/requests", headers={"host": host})
     assert answer.status_code == 403 or (host == "" and answer.status_code == 400)
@@ -42,15 +44,21 @@ def test_loopback_names_are_answered_on_any_port(open_service: RunningService, h
     assert open_service.client.get("/v1/requests", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example", "file://", "http://["])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://localhost.evil.example", "file://", "http://["]
+)
 def test_a_foreign_page_is_refused(open_service: RunningService, origin: str) -> None:
     answer = open_service.client.get("/v1/requests", headers={"origin": origin})
     assert answer.status_code == 403
     assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8377", "vscode-webview://1a2b"])
-def test_pages_of_this_machine_may_ask_and_get_minimal_cors(open_service: RunningService, origin: str) -> None:
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:3000", "http://127.0.0.1:8377", "vscode-webview://1a2b"]
+)
+def test_pages_of_this_machine_may_ask_and_get_minimal_cors(
+    open_service: RunningService, origin: str
+) -> None:
     answer = open_service.client.get("/v1/requests", headers={"origin": origin})
     assert answer.status_code == 200
     assert answer.headers["access-control-allow-origin"] == origin
@@ -73,13 +81,23 @@ def test_a_token_is_asked_for_everywhere_but_where_no_data_is(locked_service: Ru
     with httpx.Client(base_url=locked_service.url, trust_env=False) as stranger:
         for path in ("/", "/dashboard/status.js", "/health"):
             assert stranger.get(path).status_code in (200, 503)
-        for path in ("/v1/requests", "/v1/workspaces", "/metrics", "/v1/models", "/openapi.json", "/v1/status"):
+        for path in (
+            "/v1/requests",
+            "/v1/workspaces",
+            "/metrics",
+            "/v1/models",
+            "/openapi.json",
+            "/v1/status",
+        ):
             answer = stranger.get(path)
             assert answer.status_code == 401, path
             assert answer.headers["www-authenticate"] == "Bearer"
             assert "Authorization: Bearer" in answer.json()["error"]["message"]
         for wrong in ("Bearer wrong", "Bearer right-token2", "Basic right-token", "Bearer", "Bearer é"):
-            assert stranger.get("/v1/requests", headers={"authorization": wrong.encode("latin-1")}).status_code == 401
+            assert (
+                stranger.get("/v1/requests", headers={"authorization": wrong.encode("latin-1")}).status_code
+                == 401
+            )
     assert locked_service.client.get("/v1/requests").status_code == 200
 
 
@@ -137,7 +155,16 @@ def test_paths_stay_inside_the_workspace(tmp_path: Path) -> None:
     assert confine(root, "package/a.py") == root / "package" / "a.py"
     assert confine(root, "new/file.py") == root / "new" / "file.py"
     assert confine(root, "inner.py") == root / "package" / "a.py"
-    for path in ("../outside.py", "link.py", "linked/outside.py", str(outside), "", ".", "a\0b", "package/../../x"):
+    for path in (
+        "../outside.py",
+        "link.py",
+        "linked/outside.py",
+        str(outside),
+        "",
+        ".",
+        "a\0b",
+        "package/../../x",
+    ):
         with pytest.raises(ApiError) as caught:
             confine(root, path)
         assert caught.value.status in (400, 403)
