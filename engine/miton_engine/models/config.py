@@ -7,8 +7,9 @@ Rotary scaling follows the semantics of Hugging Face's `rope_scaling`: linear, d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -139,6 +140,9 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         check_architecture(self.architecture)
+        sizes = (self.vocab_size, self.hidden_size, self.intermediate_size, self.num_layers, self.head_dim)
+        if min(*sizes, self.max_position_embeddings, self.num_heads) < 1 or self.head_dim % 2:
+            raise ModelError(f"The model's configuration has impossible sizes: {self}.")
         if self.num_kv_heads < 1 or self.num_heads % self.num_kv_heads:
             raise ModelError(
                 f"{self.num_heads} attention heads cannot share {self.num_kv_heads} key/value heads evenly."
@@ -147,6 +151,45 @@ class ModelConfig:
             raise ModelError(
                 f"The model rotates {self.rope.dim} of {self.head_dim} dimensions per head; partial rotary "
                 "embedding is not supported."
+            )
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of all matrices and norms that a checkpoint of this configuration must hold."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        query, key = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
+        layer: dict[str, tuple[int, ...]] = {
+            "attn_norm": (hidden,),
+            "attn_q": (query, hidden),
+            "attn_k": (key, hidden),
+            "attn_v": (key, hidden),
+            "attn_output": (hidden, query),
+            "ffn_norm": (hidden,),
+            "ffn_gate": (inner, hidden),
+            "ffn_up": (inner, hidden),
+            "ffn_down": (hidden, inner),
+        }
+        if self.qk_norm:
+            layer |= {"attn_q_norm": (self.head_dim,), "attn_k_norm": (self.head_dim,)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "token_embd.weight": (self.vocab_size, hidden),
+            "output_norm.weight": (hidden,),
+        }
+        if not self.tie_word_embeddings:
+            shapes["output.weight"] = (self.vocab_size, hidden)
+        for index in range(self.num_layers):
+            shapes |= {f"blk.{index}.{name}.weight": shape for name, shape in layer.items()}
+        return shapes
+
+
+def check_tensors(config: ModelConfig, shapes: Mapping[str, Sequence[int]], where: Path) -> None:
+    """Raise `ModelError` unless `shapes`, the tensors found in `where`, are what `config` asks for."""
+    for name, expected in config.tensor_shapes().items():
+        if name not in shapes:
+            raise ModelError(f"{where} has no tensor {name!r}; it is not a complete model. Fetch it again.")
+        if tuple(shapes[name]) != expected:
+            raise ModelError(
+                f"{where}: {name} has the shape {tuple(shapes[name])}, but the configuration asks for {expected}; "
+                "the files do not belong together or are damaged. Fetch the model again."
             )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, models, pre_tokenizers
 
 from miton_engine.errors import ModelError
 
@@ -125,15 +125,13 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
     tokens: list[str] = metadata["tokenizer.ggml.tokens"]
     types: Sequence[int] = metadata.get("tokenizer.ggml.token_type") or [1] * len(tokens)
     merges = [tuple(merge.split(" ", 1)) for merge in metadata["tokenizer.ggml.merges"]]
-    normalizer, pre_tokenizer, ignore_merges = _pre_tokenizer(metadata.get("tokenizer.ggml.pre", "default"))
+    pre_tokenizer, ignore_merges = _pre_tokenizer(metadata.get("tokenizer.ggml.pre", "default"))
     vocab = {token: id for id, token in enumerate(tokens)}
     bpe = models.BPE(vocab, merges, ignore_merges=ignore_merges)
 
     def library() -> tokenizers.Tokenizer:
         made = tokenizers.Tokenizer(bpe)  # the vocabulary is shared, not copied
         made.pre_tokenizer = pre_tokenizer
-        if normalizer is not None:
-            made.normalizer = normalizer
         return made
 
     parsing, plain = library(), library()
@@ -221,8 +219,8 @@ def _adds_bos(config: Mapping[str, Any], description: Mapping[str, Any], bos: in
 
 def _pre_tokenizer(
     name: str,
-) -> tuple[normalizers.Normalizer | None, pre_tokenizers.PreTokenizer, bool]:
-    """Normalizer, pre-tokenizer, and whether whole words of the vocabulary bypass the merges (llama 3)."""
+) -> tuple[pre_tokenizers.PreTokenizer, bool]:
+    """The pre-tokenizer, and whether whole words of the vocabulary bypass the merges (as in llama 3)."""
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
     def words(expression: str) -> pre_tokenizers.PreTokenizer:
@@ -230,15 +228,15 @@ def _pre_tokenizer(
 
     match name:
         case "qwen2" | "deepseek-r1-qwen":
-            return normalizers.NFC(), words(QWEN2_WORDS), False
+            return words(QWEN2_WORDS), False
         case "llama-bpe" | "llama3" | "llama-v3":
-            return None, words(LLAMA3_WORDS), True
+            return words(LLAMA3_WORDS), True
         case "smollm" | "starcoder" | "refact" | "codeshell":
             digits = pre_tokenizers.Digits(individual_digits=True)
             gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-            return None, pre_tokenizers.Sequence([digits, gpt2]), False
+            return pre_tokenizers.Sequence([digits, gpt2]), False
         case "default" | "gpt-2" | "gpt2":
-            return None, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), False
+            return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), False
     raise ModelError(
         f"The GGUF file asks for the pre-tokenizer {name!r}, which is not supported. Use the model's "
         "safetensors directory, whose tokenizer.json describes it, or choose another model with --model."
