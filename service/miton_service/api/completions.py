@@ -146,15 +146,15 @@ async def _plan(service: Service, body: CompletionRequest) -> Plan:
 def _prompts(prompt: str | Sequence[Any]) -> list[str | tuple[int, ...]]:
     if isinstance(prompt, str):
         return [prompt]
-    if not prompt:
-        raise ApiError(400, "`prompt` is an empty list; give text or token ids.", param="prompt")
-    if isinstance(prompt[0], int):
-        return [tuple(prompt)]
-    if len(prompt) > MAX_PROMPTS:
-        raise ApiError(
-            400, f"`prompt` has {len(prompt)} items; at most {MAX_PROMPTS} are taken.", param="prompt"
-        )
     items: list[Any] = list(prompt)
+    if not items:
+        raise ApiError(400, "`prompt` is an empty list; give text or token ids.", param="prompt")
+    if isinstance(items[0], int):
+        return [tuple(items)]
+    if len(items) > MAX_PROMPTS:
+        raise ApiError(
+            400, f"`prompt` has {len(items)} items; at most {MAX_PROMPTS} are taken.", param="prompt"
+        )
     return [item if isinstance(item, str) else tuple(item) for item in items]
 
 

@@ -37,10 +37,11 @@ class LlamaLimits:
     def push(self, text: str) -> str:
         now = time.perf_counter()
         self._started = now if self._started is None else self._started
-        shown = self._inner.push(text)
+        room = self._end_by_indentation(self._text + text) - len(self._text)
+        shown = self._inner.push(text[: max(0, room)])
         self._text += text
         late = self._limit_ms > 0 and (now - self._started) * 1e3 > self._limit_ms and "\n" in self._text
-        if late or self._inner.done or self._leaves_indentation():
+        if late or room < len(text) or self._inner.done:
             self.done = True
             shown += self._inner.flush()
         return shown
@@ -48,9 +49,15 @@ class LlamaLimits:
     def flush(self) -> str:
         return self._inner.flush()
 
-    def _leaves_indentation(self) -> bool:
-        lines = self._text.split("\n")[1:]
-        return any(line.strip() and indentation(line) < self._n_indent for line in lines)
+    def _end_by_indentation(self, text: str) -> int:
+        """Where the first line with too little indentation begins; the first line goes on after the cursor."""
+        end = text.find("\n") + 1
+        while end:
+            line = text[end:].partition("\n")[0]
+            if line.strip() and indentation(line) < self._n_indent:
+                return end
+            end = text.find("\n", end) + 1
+        return len(text)
 
 
 def router(service: Service) -> APIRouter:

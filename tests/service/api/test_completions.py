@@ -205,7 +205,8 @@ def test_a_wrong_field_is_named_with_what_to_do(
 
 
 MALFORMED = [
-    b"", b"{", b"[1]", b'"text"', b"null", b"\xff\xfe", b'{"prompt": NaN}', b"[" * 100_000, b'{"prompt": "a",}',
+    b"", b"{", b"[1]", b'"text"', b"null", b"\xff\xfe", b'{"prompt": NaN}', b"[" * 100_000,
+    b'{"prompt": "a",}',
     b'{"prompt": "a", "temperature": NaN}', b'{"prompt": "a", "temperature": 1e999}',
 ]  # fmt: skip
 
@@ -217,7 +218,7 @@ def test_a_malformed_body_is_a_clear_400(running_service: RunningService, conten
     assert answer.json()["error"]["message"].endswith(".")
 
 
-def test_half_a_surrogate_pair_is_taken_for_an_unknown_character(running_service: RunningService) -> None:
+def test_half_a_surrogate_pair_is_an_unknown_character(running_service: RunningService) -> None:
     def text(prompt: bytes) -> str:
         content = b'{"temperature": 0, "prompt": "%s"}' % prompt
         answer = running_service.client.post("/v1/completions", content=content)
