@@ -188,8 +188,8 @@ def check_tensors(config: ModelConfig, shapes: Mapping[str, Sequence[int]], wher
             raise ModelError(f"{where} has no tensor {name!r}; it is not a complete model. Fetch it again.")
         if tuple(shapes[name]) != expected:
             raise ModelError(
-                f"{where}: {name} has the shape {tuple(shapes[name])}, but the configuration asks for {expected}; "
-                "the files do not belong together or are damaged. Fetch the model again."
+                f"{where}: {name} has the shape {tuple(shapes[name])}, but the configuration asks for "
+                f"{expected}; the files do not belong together or are damaged. Fetch the model again."
             )
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from miton_engine.errors import ModelError
 from miton_engine.models.checkpoint import QuantizedTensor
-from miton_engine.models.config import ModelConfig, RopeConfig, check_architecture
+from miton_engine.models.config import ModelConfig, RopeConfig, check_architecture, check_tensors
 from miton_engine.models.prompt_format import PromptFormat
 from miton_engine.models.tokenizer import Tokenizer, tokenizer_from_gguf
 
@@ -63,7 +63,7 @@ class GGUFFile:
         self.tensors: dict[str, TensorInfo] = {}
         try:
             self._read_header()
-        except (struct.error, ValueError, OverflowError, MemoryError) as error:
+        except (struct.error, ValueError, KeyError, OverflowError, MemoryError) as error:
             raise self._damaged(f"its header cannot be read ({error})") from error
         end = max((info.start + info.nbytes for info in self.tensors.values()), default=0)
         if end > len(self.bytes):
@@ -154,6 +154,7 @@ class GGUFCheckpoint:
         self.file = GGUFFile(path)
         self.name, self.fingerprint = name, fingerprint
         self.config = config_from_gguf(self.file)
+        check_tensors(self.config, {n: info.shape for n, info in self.file.tensors.items()}, path)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -223,13 +224,19 @@ def config_from_gguf(file: GGUFFile) -> ModelConfig:
         return value
 
     def get(key: str, default: Any) -> Any:
-        return file.metadata.get(f"{architecture}.{key}", default)
+        value = file.metadata.get(f"{architecture}.{key}", default)
+        if value is not None and not isinstance(value, int | float):
+            raise ModelError(
+                f"{file.path}: {architecture}.{key} is {value!r}, not a number; the file is damaged."
+            )
+        return value
 
-    if "token_embd.weight" not in file.tensors:
-        raise ModelError(f"{file.path} has no tensor 'token_embd.weight'; it is not a complete model.")
-    vocab_size, hidden_size = file.tensors["token_embd.weight"].shape
+    embedding = file.tensors.get("token_embd.weight")
+    if embedding is None or len(embedding.shape) != 2:
+        raise ModelError(f"{file.path} has no matrix 'token_embd.weight'; it is not a complete model.")
+    vocab_size, hidden_size = embedding.shape
     num_heads, positions = need("attention.head_count"), need("context_length")
-    head_dim = get("attention.key_length", hidden_size // num_heads)
+    head_dim = get("attention.key_length", hidden_size // max(num_heads, 1))
     return ModelConfig(
         architecture=architecture,
         vocab_size=vocab_size,

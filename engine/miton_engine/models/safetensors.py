@@ -19,7 +19,7 @@ from torch import Tensor
 
 from miton_engine.errors import ModelError
 from miton_engine.models.checkpoint import QuantizedTensor
-from miton_engine.models.config import ModelConfig, RopeConfig, check_architecture
+from miton_engine.models.config import ModelConfig, RopeConfig, check_architecture, check_tensors
 from miton_engine.models.prompt_format import PromptFormat
 from miton_engine.models.tokenizer import Tokenizer, read_json, tokenizer_from_directory
 
@@ -62,6 +62,7 @@ class SafetensorsCheckpoint:
         if self._description.get("tie_word_embeddings"):
             self._files.pop("output.weight", None)
         self.config = self._read_config()
+        check_tensors(self.config, {name: self._shape(name) for name in self._files}, directory)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -134,7 +135,7 @@ class SafetensorsCheckpoint:
             positions = window
         return ModelConfig(
             architecture=architecture,
-            vocab_size=self._rows("token_embd.weight"),
+            vocab_size=self._shape("token_embd.weight")[0],
             hidden_size=hidden,
             intermediate_size=need("intermediate_size"),
             num_layers=need("num_hidden_layers"),
@@ -149,11 +150,11 @@ class SafetensorsCheckpoint:
             max_position_embeddings=positions,
         )
 
-    def _rows(self, name: str) -> int:
+    def _shape(self, name: str) -> tuple[int, ...]:
         if name not in self._files:
             raise ModelError(f"{self.directory} has no tensor {name!r}; it is not a complete model.")
         file, theirs = self._files[name]
-        return int(file.get_slice(theirs).get_shape()[0])
+        return tuple(file.get_slice(theirs).get_shape())
 
     def _chat_template(self) -> str | None:
         file = self.directory / "chat_template.jinja"
