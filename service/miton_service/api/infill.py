@@ -26,7 +26,7 @@ UNLIMITED = 256  # what n_predict -1 means here: an inline completion, not a fil
 
 
 class LlamaLimits:
-    """llama.cpp's two limits: `t_max_predict_ms` of writing once a line end was written, and `n_indent`."""
+    """llama.cpp's limits: `t_max_predict_ms` of writing once a line end was written, and `n_indent`."""
 
     def __init__(self, inner: TextFilter, limit_ms: float, n_indent: int) -> None:
         self._inner, self._limit_ms, self._n_indent = inner, limit_ms, n_indent
@@ -50,7 +50,7 @@ class LlamaLimits:
         return self._inner.flush()
 
     def _end_by_indentation(self, text: str) -> int:
-        """Where the first line with too little indentation begins; the first line goes on after the cursor."""
+        """Where the first line with too little indentation begins (the cursor's own line is not one)."""
         end = text.find("\n") + 1
         while end:
             line = text[end:].partition("\n")[0]

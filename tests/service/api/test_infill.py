@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from miton_engine.runtime.requests import ChunkSource
 from miton_service.api.infill import LlamaLimits
 from miton_service.api.running import Unfiltered
 
@@ -15,7 +16,8 @@ EXTRA = [
     {"filename": "b.py", "text": "Y = 2\n"},
 ]
 LLAMA_VIM_FIELDS = [
-    "content", "timings/prompt_n", "timings/prompt_ms", "timings/prompt_per_token_ms", "timings/prompt_per_second",
+    "content", "timings/prompt_n", "timings/prompt_ms", "timings/prompt_per_token_ms",
+    "timings/prompt_per_second",
     "timings/predicted_n", "timings/predicted_ms", "timings/predicted_per_token_ms",
     "timings/predicted_per_second", "truncated", "tokens_cached",
 ]  # fmt: skip
@@ -36,8 +38,8 @@ def infill(running_service: RunningService, **fields: Any) -> Any:
 
 def test_the_fields_of_llama_cpp_are_there(running_service: RunningService) -> None:
     answer = infill(
-        running_service, input_extra=EXTRA, samplers=["top_k", "top_p", "infill"], cache_prompt=True, top_k=40,
-        top_p=0.99, stream=False, t_max_prompt_ms=500, t_max_predict_ms=2500,
+        running_service, input_extra=EXTRA, samplers=["top_k", "top_p", "infill"], cache_prompt=True,
+        top_k=40, top_p=0.99, stream=False, t_max_prompt_ms=500, t_max_predict_ms=2500,
     )  # fmt: skip
     assert isinstance(answer["content"], str)
     assert answer["stop"] is True
@@ -54,18 +56,16 @@ def test_llama_vim_gets_the_flat_fields_it_asks_for(running_service: RunningServ
 
 
 def test_a_preparing_request_memorises_and_writes_nothing(running_service: RunningService) -> None:
-    extra = [{"filename": "ring.py", "text": "def prepared():\n    return 'only once'\n"}]
+    source = ChunkSource("ring.py", "", "def prepared():\n    return 'only once'\n")
+    extra = [{"filename": source.path, "text": source.text}]
     engine = running_service.service.engine
-    answer = infill(
-        running_service, input_prefix="", input_suffix="", prompt="", n_predict=0, input_extra=extra
-    )
-    assert answer["content"] == ""
-    computed = lambda: int(str(engine.status()["memorised_tokens"]))  # noqa: E731
-    assert running_service.settled(lambda: sum(engine.status()["queue"].values()) == 0)  # type: ignore[attr-defined]
-    before = computed()
+    nothing = {"input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0}
+    assert infill(running_service, **nothing, input_extra=extra)["content"] == ""
+    assert running_service.settled(lambda: engine.is_memorised(source))
+    before = engine.status()["memorised_tokens"]
     answer = infill(running_service, input_extra=extra)
-    assert computed() == before
-    assert answer["tokens_cached"] >= len(extra[0]["text"])
+    assert engine.status()["memorised_tokens"] == before
+    assert answer["tokens_cached"] >= len(source.text)
 
 
 def test_a_stream_ends_with_the_figures_and_gives_the_same_text(running_service: RunningService) -> None:

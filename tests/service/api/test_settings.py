@@ -24,7 +24,8 @@ def test_the_default_model_and_cache_are_the_engines() -> None:
 
 def test_variables_are_read_and_options_win() -> None:
     environ = {
-        "MITON_PORT": "9000", "MITON_MEMORY": "1.5GB", "MITON_REQUIRE_TOKEN": "yes", "MITON_WORKSPACES": "/a:/b",
+        "MITON_PORT": "9000", "MITON_MEMORY": "1.5GB", "MITON_REQUIRE_TOKEN": "yes",
+        "MITON_WORKSPACES": "/a:/b",
         "MITON_CACHE": "/c", "MITON_HOST": "",
     }  # fmt: skip
     settings = load_settings({"port": 9001, "host": None}, environ)
@@ -38,7 +39,8 @@ def test_variables_are_read_and_options_win() -> None:
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("MITON_PORT", "http"), ("MITON_PORT", "70000"), ("MITON_MEMORY", "much"), ("MITON_REQUIRE_TOKEN", "maybe"),
+    [("MITON_PORT", "http"), ("MITON_PORT", "70000"), ("MITON_MEMORY", "much"),
+     ("MITON_REQUIRE_TOKEN", "maybe"),
      ("MITON_THREADS", "-1"), ("MITON_LOG_LEVEL", "loud"), ("MITON_MAX_BODY", "1KB")],
 )  # fmt: skip
 def test_a_wrong_value_is_named(variable: str, value: str) -> None:

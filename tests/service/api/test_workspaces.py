@@ -1,0 +1,171 @@
+"""Workspaces, buffers, context and completions at a cursor over HTTP, on a small repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import RunningService
+
+CART = {"path": "shop/cart.py", "cursor": {"line": 9, "character": 30}}
+
+
+@pytest.fixture
+def at_cart(running_service: RunningService, repository: Path) -> dict[str, Any]:
+    settle(running_service)
+    return {"workspace": str(repository), **CART}
+
+
+def settle(running_service: RunningService) -> None:
+    def ready() -> bool:
+        listed = running_service.client.get("/v1/workspaces").json()["data"]
+        return all(item["state"] == "ready" for item in listed)
+
+    assert running_service.settled(ready)
+
+
+def test_a_workspace_tells_its_progress_and_what_it_left_out(
+    running_service: RunningService, repository: Path
+) -> None:
+    settle(running_service)
+    (item,) = running_service.client.get("/v1/workspaces").json()["data"]
+    assert item["root"] == str(repository)
+    assert item["files"] >= 4
+    assert item["indexed_tokens"] == item["tokens"] > 0
+    assert all(set(skipped) == {"path", "reason"} for skipped in item["skipped"])
+
+
+def test_context_names_the_chunk_of_the_other_file_and_why(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
+    answer = running_service.client.post("/v1/context", json=at_cart).json()
+    (found,) = [item for item in answer["context"] if item["symbol"] == "price_with_tax"]
+    assert found["path"] == "shop/prices.py"
+    assert (found["start_line"], found["end_line"]) == (0, 3)
+    assert found["reasons"]
+    assert found["tokens"] > 0
+    assert answer["tokens"] == sum(item["tokens"] for item in answer["context"])
+    none = running_service.client.post("/v1/context", json={**at_cart, "context_tokens": 0}).json()
+    assert none["context"] == []
+
+
+def test_a_completion_at_a_cursor_attaches_it_and_is_recorded(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
+    body = {**at_cart, "max_tokens": 8}
+    answer = running_service.client.post("/v1/completions", json=body).json()
+    assert "shop/prices.py" in {item["path"] for item in answer["miton"]["context"]}
+    timings = answer["miton"]["timings"]
+    assert timings["cached_tokens"] > 0
+    assert {"recall_ms", "attach_ms", "prefill_ms", "prefill_tokens", "cached_tokens", "ttft_ms", "decode_ms",
+            "decode_tokens"} <= set(timings)  # fmt: skip
+    record = running_service.client.get("/v1/requests?limit=1").json()["data"][0]
+    assert record["id"] == answer["id"]
+    assert record["path"] == "shop/cart.py"
+    assert record["context"] == answer["miton"]["context"]
+
+
+def test_a_buffer_wins_over_the_disk(running_service: RunningService, at_cart: dict[str, Any]) -> None:
+    buffer = "from shop.prices import price_with_tax\n\nx = 1\n"
+    body = {**at_cart, "buffer": buffer, "cursor": {"line": 2, "character": 5}}
+    assert running_service.client.post("/v1/context", json=body).status_code == 200
+    outside = {**body, "cursor": {"line": 9, "character": 0}}
+    answer = running_service.client.post("/v1/context", json=outside)
+    assert answer.status_code == 400
+    assert "line" in answer.json()["error"]["message"]
+
+
+def test_a_pushed_document_is_what_others_see_until_it_is_dropped(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
+    client, workspace = running_service.client, at_cart["workspace"]
+    text = "def price_with_tax(pushed_name, tax_rate, currency):\n    return pushed_name\n"
+    push = {"workspace": workspace, "path": "shop/prices.py", "text": text, "version": 3}
+
+    def end_line() -> int:
+        context = client.post("/v1/context", json=at_cart).json()["context"]
+        return next((int(i["end_line"]) for i in context if i["symbol"] == "price_with_tax"), -1)
+
+    assert client.put("/v1/documents", json=push).json() == {
+        "workspace": workspace, "path": "shop/prices.py", "version": 3,
+    }  # fmt: skip
+    assert running_service.settled(lambda: end_line() == 1)
+    dropped = {"workspace": workspace, "path": "shop/prices.py"}
+    assert client.request("DELETE", "/v1/documents", json=dropped).status_code == 200
+    assert running_service.settled(lambda: end_line() == 3)
+
+
+@pytest.mark.parametrize("path", ["../outside.py", "link.py", ".env", "ignored.py", "/etc/passwd", "a\0b"])
+def test_files_outside_ignored_or_secret_are_never_read(
+    running_service: RunningService, at_cart: dict[str, Any], path: str
+) -> None:
+    body = {**at_cart, "path": path, "cursor": {"line": 0, "character": 0}, "max_tokens": 4}
+    for route in ("/v1/context", "/v1/completions"):
+        answer = running_service.client.post(route, json=body)
+        assert answer.status_code in (400, 403, 404), (path, answer.text)
+        assert "secret" not in answer.text.replace("secret file", "")
+    put = {"workspace": at_cart["workspace"], "path": path, "text": "x = 1\n"}
+    if path not in (".env", "ignored.py"):
+        assert running_service.client.put("/v1/documents", json=put).status_code in (400, 403)
+
+
+def test_no_context_ever_comes_from_an_ignored_or_secret_file(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
+    for question in ("SECRET_CONSTANT", "API_KEY very-secret-value", "OUTSIDE never to be read"):
+        body = {"workspace": at_cart["workspace"], "question": question}
+        context = running_service.client.post("/v1/context", json=body).json()["context"]
+        assert not {"ignored.py", ".env", "link.py"} & {item["path"] for item in context}
+
+
+def test_a_crlf_file_gets_crlf_back(running_service: RunningService, at_cart: dict[str, Any]) -> None:
+    body = {**at_cart, "path": "windows.py", "cursor": {"line": 0, "character": 16}, "temperature": 1.5,
+            "max_tokens": 200, "multi_line": True}  # fmt: skip
+    texts = [
+        running_service.client.post("/v1/completions", json={**body, "seed": seed}).json()["choices"][0]["text"]
+        for seed in range(6)
+    ]
+    assert any("\n" in text for text in texts)
+    assert all(text.count("\n") == text.count("\r\n") for text in texts)
+
+
+def test_a_cursor_counts_utf_16_units(running_service: RunningService, at_cart: dict[str, Any]) -> None:
+    inside = {**at_cart, "path": "emoji.py", "cursor": {"line": 0, "character": 12}}
+    assert running_service.client.post("/v1/context", json=inside).status_code == 200
+    beyond = {**at_cart, "path": "emoji.py", "cursor": {"line": 0, "character": 13}}
+    answer = running_service.client.post("/v1/context", json=beyond)
+    assert answer.status_code == 400
+
+
+def test_a_workspace_that_is_not_open_says_how_to_open_it(running_service: RunningService, tmp_path: Path) -> None:
+    body = {"workspace": str(tmp_path), **CART}
+    for route in ("/v1/completions", "/v1/context"):
+        answer = running_service.client.post(route, json=body)
+        assert answer.status_code == 404
+        assert "POST /v1/workspaces" in answer.json()["error"]["message"]
+
+
+def test_a_workspace_is_opened_and_closed(running_service: RunningService, tmp_path: Path) -> None:
+    client, root = running_service.client, tmp_path / "other"
+    root.mkdir()
+    (root / "a.py").write_text("def only_here():\n    return 1\n")
+    assert client.post("/v1/workspaces", json={"root": str(root)}).json()["root"] == str(root)
+    assert client.post("/v1/workspaces", json={"root": str(root)}).status_code == 200
+    assert len(client.get("/v1/workspaces").json()["data"]) == 2
+    assert client.request("DELETE", "/v1/workspaces", json={"root": str(root)}).json()["closed"] is True
+    assert client.request("DELETE", "/v1/workspaces", params={"root": str(root)}).status_code == 404
+    for wrong in ("relative/path", str(root / "nothing"), str(root / "a.py")):
+        answer = client.post("/v1/workspaces", json={"root": wrong})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "root"
+
+
+def test_chat_with_a_workspace_cites_its_chunks(running_service: RunningService, at_cart: dict[str, Any]) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "What does price_with_tax return?"}],
+        "workspace": at_cart["workspace"], "max_tokens": 6, "temperature": 0,
+    }  # fmt: skip
+    answer = running_service.client.post("/v1/chat/completions", json=body).json()
+    assert "shop/prices.py" in {item["path"] for item in answer["miton"]["context"]}
