@@ -36,7 +36,7 @@ def embedded_units(
         raw = next((child for child in node.named_children if child.type == "raw_text"), None)
         if raw is None:
             return []
-        found = _LANGUAGE.search(node_text(node.named_children[0]))
+        found = _LANGUAGE.search(node_text(source, node.named_children[0]))
         name = _NAMES.get(found[1].lower(), found[1].lower()) if found else languages[node.type]
         syntax = SYNTAX.get(name)
         offset = raw.start_byte

@@ -29,4 +29,9 @@ def outline_of(document: Document, options: ChunkOptions) -> list[Unit]:
     if document.tree is None or syntax is None:
         return [Unit(0, "text", "", "", whole=False)]
     embedded = embedded_units(source, syntax.embedded, options.max_tokens, count)
-    return Outline(source, syntax, options.max_tokens, count, embedded).read(document.tree.root_node)
+    outline = Outline(source, syntax, options.max_tokens, count, embedded, document.memo)
+    units = outline.read(document.tree.root_node)
+    if document.memo is not None:
+        document.memo.clear()
+        document.memo.update(outline.used)
+    return units

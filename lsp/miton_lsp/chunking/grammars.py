@@ -19,7 +19,7 @@ MAX_PARSE_BYTES: Final = 1_500_000
 MAX_LINE_BYTES: Final = 50_000
 """A longer line is data or minified code; cut it by size."""
 
-_SLICE: Final = 1 << 16
+_SLICE: Final = 4096
 _local = threading.local()
 
 

@@ -16,7 +16,9 @@ def bounded(
     Which tiny neighbours join is decided by what is near, so an edit regroups its neighbourhood only.
     """
     sized: list[tuple[Unit, int]] = []
-    for unit, end in zip(units, [*(u.start for u in units[1:]), len(source)], strict=True):
+    ends = [unit.start for unit in units[1:]]
+    ends.append(len(source))
+    for unit, end in zip(units, ends, strict=True):
         tokens = count(unit.start, end)
         if tokens <= maximum:
             sized.append((unit, tokens))
@@ -61,7 +63,7 @@ def _give_back(groups: list[list[tuple[Unit, int]]], size: int, maximum: int, mi
 
 
 def _together(first: Unit, last: Unit, unit: Unit) -> bool:
-    """Whether `unit` may stand in one chunk behind `first` ... `last`: same scope, or members of what it opens."""
+    """Whether `unit` may follow `first` ... `last` in one chunk: same scope, or a member of what it opens."""
     if not (first.whole and unit.whole):
         return False
     if unit.header == first.header:

@@ -17,20 +17,20 @@ _LAST_NAME: Final = re.compile(r"[A-Za-z_]\w*(?=\W*$|\[)")
 _SPACES: Final = re.compile(r"\s+")
 
 
-def definition_symbol(named: Node, node: Node, syntax: LanguageSyntax, scope: str) -> str:
+def definition_symbol(source: bytes, named: Node, node: Node, syntax: LanguageSyntax, scope: str) -> str:
     """Qualified name inside the file; the scope's own where the definition has no name."""
-    name = definition_name(named, syntax)
+    name = definition_name(source, named, syntax)
     owner_field = syntax.owners.get(node.type)
     owner = node.child_by_field_name(owner_field) if owner_field is not None else None
     if owner is not None:
-        found = _LAST_NAME.search(node_text(owner))
+        found = _LAST_NAME.search(node_text(source, owner))
         name = f"{found[0]}.{name}" if found else name
     if not name:
         return scope
     return f"{scope}.{name}" if scope else name
 
 
-def definition_name(node: Node, syntax: LanguageSyntax) -> str:
+def definition_name(source: bytes, node: Node, syntax: LanguageSyntax) -> str:
     """Follow name fields down to the name; "" for a definition without one."""
     top = node
     for _ in range(12):
@@ -48,7 +48,7 @@ def definition_name(node: Node, syntax: LanguageSyntax) -> str:
         node = following
     if node is top:
         return ""
-    text = _SPACES.sub(" ", node_text(node)).strip(" \"'`")
+    text = _SPACES.sub(" ", node_text(source, node)).strip(" \"'`")
     text = text.replace("::", ".").replace(":", ".") if syntax.loose == "module" else text
     return text if len(text) <= MAX_NAME else ""
 
@@ -75,6 +75,6 @@ def definition_header(source: bytes, node: Node, body: Node) -> str:
     return text.decode("utf-8", "ignore").rstrip() + "\n"
 
 
-def node_text(node: Node) -> str:
-    """Text of a node; its bytes are whole characters of the UTF-8 that was parsed."""
-    return (node.text or b"").decode("utf-8", "replace")
+def node_text(source: bytes, node: Node) -> str:
+    """Text of a node. Sliced here: `Node.text` asks the parser's reader again, 30 times slower."""
+    return source[node.start_byte : node.end_byte].decode("utf-8", "replace")

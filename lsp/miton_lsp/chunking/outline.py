@@ -36,8 +36,16 @@ class _Scope:
     depth: int
 
 
+OutlineMemo = dict[tuple[str, int, bytes], list[Unit]]
+"""Units of top-level definitions by node type, length of what leads them and text; starts relative to it."""
+
+
 class Outline:
-    """Reads one tree. `count(start, end)` gives the tokens of a span; what exceeds `maximum` is cut finer."""
+    """Reads one tree. `count(start, end)` gives the tokens of a span; what exceeds `maximum` is cut finer.
+
+    With a `memo`, definitions whose text was read before (in the same language, with the same bounds) are not
+    visited again; `used` then holds the entries that this text needs.
+    """
 
     def __init__(
         self,
@@ -46,12 +54,15 @@ class Outline:
         maximum: int,
         count: Callable[[int, int], int],
         embedded: Embedded,
+        memo: OutlineMemo | None = None,
     ) -> None:
         self.source = source
         self.syntax = syntax
         self.maximum = maximum
         self.count = count
         self.embedded = embedded
+        self.memo = memo
+        self.used: OutlineMemo = {}
         self.units: list[Unit] = []
 
     def read(self, root: Node) -> list[Unit]:
@@ -74,6 +85,8 @@ class Outline:
         lead: list[Node] = []  # comments and attributes waiting for the definition they lead
         previous_end = -1
         nodes = list(_flat(parent, syntax.transparent))
+        if not nodes:
+            return
         following = [*(node.start_byte for node in nodes[1:]), end]
         for node, stop in zip(nodes, following, strict=True):
             kind = node.type
@@ -110,8 +123,30 @@ class Outline:
                 first = self._above(first)
             self._run(run, scope, first)
             run, lead = [], []
-            self._define(node, *definition, scope, first, stop)
+            stop = line_start(source, stop)
+            if self.memo is None or scope.depth or node.has_error:
+                self._define(node, *definition, scope, first, stop)
+            else:
+                self._recall(node, definition, scope, first, stop)
         self._run(run + lead, scope, end)
+
+    def _recall(
+        self, node: Node, definition: tuple[Node, Node], scope: _Scope, first: int, stop: int
+    ) -> None:
+        """Define by memory: without syntax errors, equal text of one node type has equal units."""
+        assert self.memo is not None
+        start = self._place(first)
+        if start is None:
+            return
+        key = (node.type, node.start_byte - start, self.source[start:stop])
+        known = self.memo.get(key)
+        before = len(self.units)
+        if known is None:
+            self._define(node, *definition, scope, first, stop)
+            known = [unit.moved(-start) for unit in self.units[before:]]
+        else:
+            self.units += [unit.moved(start) for unit in known]
+        self.used[key] = known
 
     def _place(self, position: int) -> int | None:
         """Where a unit that begins at `position` starts; None if that place is taken."""
@@ -171,7 +206,7 @@ class Outline:
         kind = syntax.kinds.get(node.type) or (
             "class" if node.type in syntax.classes else "method" if scope.kind == "class" else "function"
         )
-        symbol = definition_symbol(named, node, syntax, scope.symbol)
+        symbol = definition_symbol(self.source, named, node, syntax, scope.symbol)
         is_container = node.type in syntax.containers
         if is_container and not self._holds_code(node) and self._fits(start, end):
             self.units.append(Unit(start, kind, symbol, scope.header))
@@ -201,10 +236,11 @@ class Outline:
             return
         self._siblings(body, _Scope(inner.symbol, opening, inner.kind, inner.depth), end)
         members = self.units[before:]
-        if members and members[0].kind == inner.kind and members[0].whole and not members[0].opens:
-            # The first attributes belong to the chunk that opens the class, where they fit.
-            if self._fits(start, members[1].start if len(members) > 1 else end):
-                del self.units[before]
+        if not members or members[0].kind != inner.kind or members[0].opens or not members[0].whole:
+            return
+        # The first attributes belong to the chunk that opens the class, where they fit.
+        if self._fits(start, members[1].start if len(members) > 1 else end):
+            del self.units[before]
 
     def _body(self, node: Node) -> Node | None:
         for name in self.syntax.bodies:
@@ -262,7 +298,7 @@ class Outline:
 
 
 def _flat(parent: Node, transparent: frozenset[str]) -> Iterator[Node]:
-    """Children of `parent`, with those of transparent and broken nodes in their place. Nesting costs no stack."""
+    """Children of `parent`, those of transparent and broken nodes in their place. Uses no recursion."""
     stack = parent.children[::-1]
     while stack:
         node = stack.pop()

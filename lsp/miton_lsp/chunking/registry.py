@@ -62,26 +62,31 @@ def chunk_text(
 
 def build_chunks(document: Document, path: str, units: list[Unit]) -> list[Chunk]:
     """Chunks that begin at `units`."""
-    source = document.source
+    source, language = document.source, document.language
+    path_bytes = path.encode("utf-8", "surrogatepass")
+    ends = [unit.start for unit in units[1:]]
+    ends.append(len(source))
     chunks = []
     line = 0
-    for unit, end in zip(units, [*(u.start for u in units[1:]), len(source)], strict=True):
+    for unit, end in zip(units, ends, strict=True):
         data = source[unit.start : end]
         breaks = data.count(b"\n")
-        last_line = line + breaks - (1 if data.endswith(b"\n") else 0)
+        last_line = line + breaks - data.endswith(b"\n")
+        text = data.decode("utf-8", "surrogatepass")
+        hashed = content_hash(path_bytes, unit.header.encode(), data)
         chunks.append(
             Chunk(
-                path=path,
-                language=document.language,
-                kind=unit.kind,
-                symbol=unit.symbol,
-                header=unit.header,
-                start_byte=unit.start,
-                end_byte=end,
-                start_line=line,
-                end_line=last_line,
-                text=data.decode("utf-8", "surrogatepass"),
-                content_hash=content_hash(path, unit.header, data),
+                path,
+                language,
+                unit.kind,
+                unit.symbol,
+                unit.header,
+                unit.start,
+                end,
+                line,
+                last_line,
+                text,
+                hashed,
             )
         )
         line += breaks

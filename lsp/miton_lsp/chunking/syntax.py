@@ -14,15 +14,16 @@ from types import MappingProxyType
 class LanguageSyntax:
     """Node types of one tree-sitter grammar, by the part they play.
 
-    functions: definitions that are not cut while they fit. classes: opened always, a chunk that opens them and
-    one for each member. containers: opened only when too large. wrappers: nodes around a definition that belong
-    to it (decorators, `export`, `template<...>`, assignments). function_values: what makes a function of the
-    wrapper it is assigned in. comments, attributes: lead the definition that follows. transparent: their
-    children stand in their place. starters: loose nodes that begin a new chunk. bodies, body_types: fields or
-    types of the child that holds members. names, name_types: fields or types followed down to a name,
-    name_stops: where to stop. owners: node type -> field whose last name qualifies the symbol (receivers).
-    kinds: node type -> chunk kind. loose: chunk kind of top-level code. embedded: node type -> language of its
-    raw text. comment_prefix: leads a definition also where the tree puts the comment elsewhere.
+    functions: definitions that are not cut while they fit. classes: opened always, a chunk that opens
+    them and one for each member. containers: opened only when too large. wrappers: nodes around a
+    definition that belong to it (decorators, `export`, `template<...>`, assignments). function_values:
+    what makes a function of the wrapper it is assigned in. comments, attributes: lead the definition
+    that follows. transparent: their children stand in their place. starters: loose nodes that begin a
+    new chunk. bodies, body_types: fields or types of the child that holds members. names, name_types:
+    fields or types followed down to a name, name_stops: where to stop. owners: node type -> field whose
+    last name qualifies the symbol (receivers). kinds: node type -> chunk kind. loose: chunk kind of
+    top-level code. embedded: node type -> language of its raw text. comment_prefix: leads a definition
+    also where the tree puts the comment elsewhere.
     """
 
     grammar: str

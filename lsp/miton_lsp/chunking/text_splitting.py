@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Final
 
 from .unit import merge
@@ -29,9 +30,8 @@ def split_text(
     return merge(source, starts, end, maximum, count)
 
 
-def _spans(start: int, end: int, inner: object) -> list[tuple[int, int]]:
-    bounds = [start, *(cut for cut in inner if start < cut < end), end]  # type: ignore[attr-defined]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+def _spans(start: int, end: int, inner: Iterable[int]) -> list[tuple[int, int]]:
+    return list(pairwise([start, *(cut for cut in inner if start < cut < end), end]))
 
 
 def _line_starts(source: bytes, start: int, end: int) -> list[int]:
@@ -46,19 +46,24 @@ def _line_starts(source: bytes, start: int, end: int) -> list[int]:
 def _split_line(
     source: bytes, start: int, end: int, maximum: int, count: Callable[[int, int], int]
 ) -> list[int]:
-    """Cut one long line: windows that fit, ended after a separator in their second half where there is one."""
+    """Cut one long line: windows that fit, ended after a separator where the second half has one."""
     starts = []
     window = 4 * maximum
     while start < end:
         starts.append(start)
-        stop = min(start + window, end)
-        while stop - start > 1 and count(start, stop := _character(source, stop, start)) > maximum:
-            stop = start + (stop - start) // 2
+        stop = _character(source, min(start + window, end), start)
+        while count(start, stop) > maximum:
+            half = _character(source, start + (stop - start) // 2, start)
+            if half == stop:  # one character
+                break
+            stop = half
         if stop < end:
             middle = (start + stop) // 2
             after = (source.rfind(mark, middle, stop) + 1 for mark in _BREAKS)
-            stop = next((cut for cut in after if cut > middle), stop)
-        start = _character(source, stop, start)
+            stop = next(
+                (cut for cut in after if cut > middle), stop
+            )  # all ASCII, so never inside a character
+        start = stop
     return starts
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 RESYNC: Final = 4
@@ -24,6 +25,9 @@ class Unit:
     header: str
     opens: str = ""
     whole: bool = True  # False for a piece of something that was too large
+
+    def moved(self, offset: int) -> Unit:
+        return Unit(self.start + offset, self.kind, self.symbol, self.header, self.opens, self.whole)
 
 
 def is_content_cut(line: bytes) -> bool:
@@ -47,10 +51,11 @@ def merge(
     bounds = [*starts, end]
     cuts = bounds[:1]
     size = 0
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         tokens = count(start, stop)
         if size and (
-            size + tokens > maximum or (2 * size >= maximum and is_content_cut(source[start : start + 64]))
+            size + tokens > maximum
+            or (2 * size >= maximum and is_content_cut(source[start : min(start + 64, stop)]))
         ):
             cuts.append(start)
             size = 0

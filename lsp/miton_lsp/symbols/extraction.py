@@ -10,6 +10,7 @@ from tree_sitter import Node, Query, QueryCursor
 from ..chunking import language_of
 from ..chunking.grammars import language as compiled
 from ..chunking.grammars import parse
+from ..chunking.naming import node_text
 from ..chunking.syntax_tables import SYNTAX
 from .model import Definition, FileSymbols, Import, Reference
 from .queries import QUERIES
@@ -34,10 +35,10 @@ def file_symbols(text: str, path: str) -> FileSymbols:
     tree = parse(source, SYNTAX[language].grammar)
     if tree is None:
         return FileSymbols()
-    return symbols_of(tree.root_node, language)
+    return symbols_of(source, tree.root_node, language)
 
 
-def symbols_of(root: Node, language: str) -> FileSymbols:
+def symbols_of(source: bytes, root: Node, language: str) -> FileSymbols:
     definitions: list[tuple[Node, str, str]] = []
     imports: dict[Import, None] = {}
     references: dict[int, tuple[str, int, str]] = {}
@@ -48,15 +49,17 @@ def symbols_of(root: Node, language: str) -> FileSymbols:
             group, _, kind = label.partition(".")
             if group == "reference":
                 for node in nodes:
-                    _keep_strongest(references, node, kind)
+                    _keep_strongest(references, source, node, kind)
             elif group == "definition":
                 name = captures["name"][0]
                 own_names.add(name.start_byte)
                 owner = captures.get("owner")
-                text = _text(name)
-                definitions.append((nodes[0], f"{_text(owner[0])}.{text}" if owner else text, kind))
+                text = node_text(source, name)
+                definitions.append(
+                    (nodes[0], f"{node_text(source, owner[0])}.{text}" if owner else text, kind)
+                )
         if "import" in captures:
-            imports[_import(captures)] = None
+            imports[_import(source, captures)] = None
     return FileSymbols(
         tuple(_qualified(definitions)),
         tuple(imports),
@@ -72,20 +75,22 @@ def _query(language: str) -> Query:
     return query
 
 
-def _keep_strongest(references: dict[int, tuple[str, int, str]], node: Node, kind: str) -> None:
+def _keep_strongest(
+    references: dict[int, tuple[str, int, str]], source: bytes, node: Node, kind: str
+) -> None:
     """One reference per place: a call is also an attribute and a name; the strongest kind is kept."""
     start = node.start_byte
     known = references.get(start)
     if known is None:
-        references[start] = (_text(node), node.start_point[0], kind)
+        references[start] = (node_text(source, node), node.start_point[0], kind)
     elif _STRENGTH[kind] < _STRENGTH[known[2]]:
         references[start] = (known[0], known[1], kind)
 
 
-def _import(captures: dict[str, list[Node]]) -> Import:
+def _import(source: bytes, captures: dict[str, list[Node]]) -> Import:
     def part(label: str) -> str:
         nodes = captures.get(label)
-        return _text(nodes[0]).strip("\"'`<>") if nodes else ""
+        return node_text(source, nodes[0]).strip("\"'`<>") if nodes else ""
 
     name = part("import.name")
     module = part("import.module")
@@ -135,7 +140,3 @@ def _filtered(
         if start not in own_names and (kind != "name" or name in known)
     }
     return list(kept)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")

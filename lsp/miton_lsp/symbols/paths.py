@@ -1,4 +1,4 @@
-"""The workspace's file names as import resolution needs them: exact, and by ending. Posix, relative to the root."""
+"""The workspace's file names as import resolution needs them: exact, by ending, by folder."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .paths import PathIndex
 
 
 class Resolver(Protocol):
-    """Workspace files an import may mean, best first; empty for the standard library and what is not there."""
+    """Workspace files an import may mean, best first; none for the standard library and what is missing."""
 
     def __call__(self, index: PathIndex, path: str, item: Import) -> list[str]: ...
 
