@@ -23,6 +23,7 @@ from miton_service.api.recall import Recalled, recall_for_question
 from miton_service.api.running import Running
 from miton_service.api.schemas import ChatMessage, ChatRequest
 from miton_service.api.streaming import Events, EventStream, unless_gone
+from miton_service.api.tool_calls import ToolCallText
 from miton_service.errors import ApiError
 from miton_service.request_log import RequestRecord
 from miton_service.service import Service
@@ -50,7 +51,8 @@ def router(service: Service) -> APIRouter:
             id=new_id("chatcmpl"), kind="chat", stream=bool(body.stream), workspace=recalled.workspace,
             context=recalled.items, recall_ms=recalled.recall_ms,
         )  # fmt: skip
-        prompt = ChatPrompt(tuple(messages), tuple(body.tools or ()))
+        tools = body.tools if body.tools and body.tool_choice != "none" else []
+        prompt = ChatPrompt(tuple(messages), tuple(tools))
         limit = body.max_completion_tokens or body.max_tokens or MAX_TOKENS
         logprobs = (body.top_logprobs or 0) if body.logprobs else None
         requests = [
@@ -65,7 +67,9 @@ def router(service: Service) -> APIRouter:
         head = {"id": record.id, "created": created(), "model": engine.model_name}
         if body.stream:
             return EventStream(_events(running, head, body, engine.encoder.tokenizer))
-        return await unless_gone(request, _answer(running, head, len(requests), engine.encoder.tokenizer))
+        return await unless_gone(
+            request, _answer(running, head, len(requests), engine.encoder.tokenizer, bool(tools))
+        )
 
     return routes
 
@@ -103,20 +107,26 @@ def _question(messages: Sequence[dict[str, Any]]) -> str:
     return next((str(m["content"]) for m in reversed(messages) if m["role"] == "user"), "")
 
 
-async def _answer(running: Running, head: dict[str, Any], choices: int, tokenizer: Tokenizer) -> Response:
+async def _answer(
+    running: Running, head: dict[str, Any], choices: int, tokenizer: Tokenizer, has_tools: bool
+) -> Response:
     texts, reasons = [""] * choices, [""] * choices
+    parsed = [ToolCallText() for _ in range(choices)]
     logprobs: list[list[TokenLogprob]] = [[] for _ in range(choices)]
     async for piece in running.pieces():
-        texts[piece.index] += piece.text
+        calls = parsed[piece.index]
+        texts[piece.index] += calls.push(piece.text) if has_tools else piece.text
         logprobs[piece.index].extend(piece.logprobs)
-        reasons[piece.index] = piece.finish_reason or ""
+        if piece.finish_reason is not None:
+            texts[piece.index] += calls.flush()
+            reasons[piece.index] = "tool_calls" if calls.calls else piece.finish_reason
     answer = {
         **head,
         "object": "chat.completion",
         "choices": [
             {
                 "index": index,
-                "message": {"role": "assistant", "content": texts[index], "refusal": None},
+                "message": _answered(texts[index], parsed[index].calls),
                 "logprobs": _logprobs(logprobs[index], tokenizer),
                 "finish_reason": reasons[index],
             }
@@ -132,23 +142,34 @@ async def _events(running: Running, head: dict[str, Any], body: ChatRequest, tok
     head = {**head, "object": "chat.completion.chunk"}
     include_usage = body.stream_options is not None and body.stream_options.include_usage
     usage: dict[str, Any] = {"usage": None} if include_usage else {}
-    pieces, begun = running.pieces(), -1
+    pieces, begun, calls = running.pieces(), -1, ToolCallText()
     try:
         async for piece in pieces:
             if piece.index != begun:
-                begun = piece.index
+                begun, calls = piece.index, ToolCallText()
                 role = {"role": "assistant", "content": ""}
                 yield {**head, "choices": [_choice(piece.index, role, None, None)], **usage}
-            if piece.text or piece.logprobs:
-                delta = {"content": piece.text}
+            text = calls.push(piece.text) if body.tools else piece.text
+            if piece.finish_reason is not None:
+                text += calls.flush()
+            if text or piece.logprobs:
+                delta = {"content": text}
                 logprobs = _logprobs(piece.logprobs, tokenizer)
                 yield {**head, "choices": [_choice(piece.index, delta, logprobs, None)], **usage}
             if piece.finish_reason is not None:
+                if calls.calls:
+                    called = [{"index": number, **call} for number, call in enumerate(calls.calls)]
+                    yield {
+                        **head,
+                        "choices": [_choice(piece.index, {"tool_calls": called}, None, None)],
+                        **usage,
+                    }
+                reason = "tool_calls" if calls.calls else piece.finish_reason
                 is_last = piece.index == (body.n or 1) - 1 and not include_usage
                 extra = last_event(running.usage, running.record, include_usage=False) if is_last else {}
                 yield {
                     **head,
-                    "choices": [_choice(piece.index, {}, None, piece.finish_reason)],
+                    "choices": [_choice(piece.index, {}, None, reason)],
                     **usage,
                     **extra,
                 }
@@ -156,6 +177,12 @@ async def _events(running: Running, head: dict[str, Any], body: ChatRequest, tok
             yield {**head, "choices": [], **last_event(running.usage, running.record, include_usage=True)}
     finally:
         await pieces.aclose()
+
+
+def _answered(text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    if not calls:
+        return {"role": "assistant", "content": text, "refusal": None}
+    return {"role": "assistant", "content": text.strip() or None, "refusal": None, "tool_calls": calls}
 
 
 def _choice(index: int, delta: dict[str, Any], logprobs: Any, reason: str | None) -> dict[str, Any]:

@@ -124,7 +124,9 @@ def test_a_crlf_file_gets_crlf_back(running_service: RunningService, at_cart: di
     body = {**at_cart, "path": "windows.py", "cursor": {"line": 0, "character": 16}, "temperature": 1.5,
             "max_tokens": 200, "multi_line": True}  # fmt: skip
     texts = [
-        running_service.client.post("/v1/completions", json={**body, "seed": seed}).json()["choices"][0]["text"]
+        running_service.client.post("/v1/completions", json={**body, "seed": seed}).json()["choices"][0][
+            "text"
+        ]
         for seed in range(6)
     ]
     assert any("\n" in text for text in texts)
@@ -139,7 +141,9 @@ def test_a_cursor_counts_utf_16_units(running_service: RunningService, at_cart: 
     assert answer.status_code == 400
 
 
-def test_a_workspace_that_is_not_open_says_how_to_open_it(running_service: RunningService, tmp_path: Path) -> None:
+def test_a_workspace_that_is_not_open_says_how_to_open_it(
+    running_service: RunningService, tmp_path: Path
+) -> None:
     body = {"workspace": str(tmp_path), **CART}
     for route in ("/v1/completions", "/v1/context"):
         answer = running_service.client.post(route, json=body)
@@ -162,7 +166,9 @@ def test_a_workspace_is_opened_and_closed(running_service: RunningService, tmp_p
         assert answer.json()["error"]["param"] == "root"
 
 
-def test_chat_with_a_workspace_cites_its_chunks(running_service: RunningService, at_cart: dict[str, Any]) -> None:
+def test_chat_with_a_workspace_cites_its_chunks(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
     body = {
         "messages": [{"role": "user", "content": "What does price_with_tax return?"}],
         "workspace": at_cart["workspace"], "max_tokens": 6, "temperature": 0,
