@@ -50,7 +50,7 @@ def tiny_checkpoint(tmp_path: Path) -> Callable[..., tuple[Path, torch.nn.Module
 
 
 def write_byte_tokenizer(directory: Path) -> None:
-    """A byte-level tokenizer of 256 bytes and some special tokens, in the format of the `tokenizers` library."""
+    """A byte-level tokenizer: 256 bytes and two special tokens, in the format of the `tokenizers` library."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())

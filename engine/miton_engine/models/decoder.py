@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from miton_engine.attention.rope import RotaryTable
-from miton_engine.models.checkpoint import Checkpoint
+from miton_engine.models.checkpoint import Checkpoint, QuantizedTensor
 from miton_engine.models.config import ModelConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -58,16 +58,24 @@ class DecoderLayer:
 class Decoder:
     """A causal language model's forward pass over given tokens and positions.
 
-    Weights come from `checkpoint` and are kept in `dtype` (bf16, or fp32 for exact comparison).
+    Weights come from `checkpoint` and are kept in `dtype` (bf16, or fp32 for exact comparison); `dequantise`
+    turns a matrix's blocks into bf16 faster than the checkpoint itself does, or says None.
     """
 
-    def __init__(self, checkpoint: Checkpoint, dtype: torch.dtype, max_positions: int | None = None) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        dtype: torch.dtype,
+        dequantise: Callable[[QuantizedTensor], Tensor | None] = lambda _: None,
+    ) -> None:
         self.config: ModelConfig = checkpoint.config
         self.dtype = dtype
-        self.rotary = RotaryTable(self.config.rope, max_positions or self.config.max_position_embeddings)
+        self.rotary = RotaryTable(self.config.rope, self.config.max_position_embeddings)
 
         def tensor(name: str) -> Tensor:
-            return checkpoint.tensor(name).to(dtype)
+            blocks = checkpoint.quantized(name)
+            fast = dequantise(blocks) if blocks is not None else None
+            return (checkpoint.tensor(name) if fast is None else fast).to(dtype)
 
         def optional(name: str) -> Tensor | None:
             return tensor(name) if checkpoint.has(name) else None

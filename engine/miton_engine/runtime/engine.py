@@ -14,6 +14,10 @@ import psutil
 import torch
 
 from miton_engine.errors import EngineClosed, ModelError
+from miton_engine.kernels.build import load_library
+from miton_engine.kernels.dequantise import dequantise
+from miton_engine.kernels.native import NativeDecoder, native_decoder_available
+from miton_engine.kernels.packed import Quantization, ThreadPool
 from miton_engine.memory.chunk_prefill import ChunkPrefill
 from miton_engine.memory.store import ChunkStore
 from miton_engine.models.checkpoint import Checkpoint, open_checkpoint
@@ -52,6 +56,7 @@ class EngineSettings:
     disk_bytes: int = 20 * GIB
     threads: int = 0  # 0: one per physical core
     dtype: str = "auto"  # auto | bf16 | fp32
+    quantization: Quantization = "native"  # of the decode path's weights: native | int8 | int4
     speculation: bool = True
 
     @property
@@ -71,8 +76,8 @@ class Engine:
         self.checkpoint = checkpoint
         self.config = checkpoint.config
         self.encoder = PromptEncoder(checkpoint.tokenizer, checkpoint.prompt_format)
-        decoder = Decoder(checkpoint, _dtype(settings.dtype))
-        self.runner = ModelRunner(decoder)
+        decoder = _decoder(checkpoint, settings, threads)
+        self.runner = ModelRunner(decoder, _native_decoder(checkpoint, decoder, settings, threads))
         self.chunk_prefill = ChunkPrefill(decoder, checkpoint.prompt_format.sink())
         self.store = ChunkStore(settings.directory / "chunks", settings.memory_bytes, settings.disk_bytes)
         self._scheduler = Scheduler()
@@ -163,6 +168,7 @@ class Engine:
             "model": self.model_name,
             "dtype": str(self.runner.decoder.dtype).removeprefix("torch."),
             "threads": torch.get_num_threads(),
+            "decode": f"native {self.settings.quantization}" if self.runner.native else "torch",
             "queue": self._scheduler.waiting(),
             "contexts": {"count": len(self._contexts), "bytes": self._contexts.nbytes},
             "store": self.store.stats(),
@@ -177,6 +183,8 @@ class Engine:
         self._closed = True
         self._scheduler.close()
         self._memoriser.close()
+        if self.runner.native is not None:
+            self.runner.native.release()
         self.store.close()
 
     def _check_open(self) -> None:
@@ -219,6 +227,31 @@ def _dtype(name: str) -> torch.dtype:
         return {"bf16": torch.bfloat16, "fp32": torch.float32}[name]
     except KeyError:
         raise ModelError(f"dtype is {name!r}; choose auto, bf16 or fp32.") from None
+
+
+def _decoder(checkpoint: Checkpoint, settings: EngineSettings, threads: int) -> Decoder:
+    dtype = _dtype(settings.dtype)
+    library = load_library(settings.directory / "kernels") if dtype is torch.bfloat16 else None
+    if library is None:
+        return Decoder(checkpoint, dtype)
+    pool = ThreadPool(library, threads)
+    try:
+        return Decoder(checkpoint, dtype, lambda blocks: dequantise(pool, blocks))
+    finally:
+        pool.release()
+
+
+def _native_decoder(
+    checkpoint: Checkpoint, decoder: Decoder, settings: EngineSettings, threads: int
+) -> NativeDecoder | None:
+    """The packed decode path, None where it cannot run (the kernels' loader has logged why)."""
+    cache = settings.directory / "kernels"
+    if decoder.dtype is not torch.bfloat16 or not native_decoder_available(cache):
+        return None
+    rotary = decoder.rotary
+    return NativeDecoder(
+        checkpoint, rotary.cos, rotary.sin, cache=cache, threads=threads, quantization=settings.quantization
+    )
 
 
 def _physical_cores() -> int:

@@ -7,11 +7,14 @@ bytes decide, go through the native CPU decoder with packed integer weights wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from miton_engine.attention.exact import causal_with_past
+from miton_engine.kernels.native import NativeDecoder
+from miton_engine.kernels.packed import MAX_TOKENS
 from miton_engine.memory.kv_cache import KVCache, SlotRange
 from miton_engine.models.decoder import Decoder
 
@@ -21,8 +24,8 @@ PREFILL_PIECE = 256  # tokens: the most that runs between two looks at the queue
 class ModelRunner:
     """Forward passes that read and write a `KVCache`."""
 
-    def __init__(self, decoder: Decoder) -> None:
-        self.decoder = decoder
+    def __init__(self, decoder: Decoder, native: NativeDecoder | None = None) -> None:
+        self.decoder, self.native = decoder, native
         self.config = decoder.config
 
     def prefill(
@@ -37,7 +40,11 @@ class ModelRunner:
         for start in range(0, len(token_ids), PREFILL_PIECE):
             piece = token_ids[start : start + PREFILL_PIECE]
             target = cache.regions[region]
-            self._forward(cache, piece, position + start, target.end, [*visible, target.filled])
+            seen = [*visible, target.filled]
+            if self._fits_native(len(piece)):
+                self._native_step(cache, piece, position + start, target.end, seen, "last")
+            else:
+                self._forward(cache, piece, position + start, target.end, seen)
             target.length += len(piece)
             yield
 
@@ -47,9 +54,29 @@ class ModelRunner:
         """Append a few tokens to a region and return their logits [tokens, vocab] fp32."""
         cache.reserve(region, cache.regions[region].length + len(token_ids))
         target = cache.regions[region]
-        hidden = self._forward(cache, token_ids, position, target.end, [*visible, target.filled])
+        seen = [*visible, target.filled]
+        if self._fits_native(len(token_ids)):
+            logits = self._native_step(cache, token_ids, position, target.end, seen, "all")
+        else:
+            logits = self.decoder.logits(self._forward(cache, token_ids, position, target.end, seen))
         target.length += len(token_ids)
-        return self.decoder.logits(hidden)
+        return logits
+
+    def _fits_native(self, tokens: int) -> bool:
+        return self.native is not None and tokens <= MAX_TOKENS
+
+    def _native_step(
+        self,
+        cache: KVCache,
+        token_ids: Sequence[int],
+        position: int,
+        slot: int,
+        visible: list[SlotRange],
+        logits: Literal["all", "last"],
+    ) -> Tensor:
+        assert self.native is not None
+        positions = range(position, position + len(token_ids))
+        return self.native.step(token_ids, positions, slot, cache.k, cache.v, visible, logits)
 
     def _forward(
         self, cache: KVCache, token_ids: Sequence[int], position: int, slot: int, visible: list[SlotRange]
