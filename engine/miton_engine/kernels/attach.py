@@ -1,6 +1,7 @@
 """Places stored chunk KV into a live cache: keys turned by one constant rotation, values copied.
 
-R(p + o) = R(o) R(p) (RoFormer, arXiv 2104.09864): keys stored at chunk-local positions move by a constant angle.
+R(p + o) = R(o) R(p) (RoFormer, arXiv 2104.09864): keys stored at chunk-local positions move by a constant
+angle.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ def attach_reference(
 ) -> None:
     """Write a chunk into slots slot .. slot + tokens - 1 of the cache, its keys rotated.
 
-    keys, values: [layers, kv_heads, slots, head_dim]; chunk_k, chunk_v: [layers, kv_heads, tokens, head_dim], same
-    dtype; cos, sin: fp32 [rotary dim / 2] of offset * inv_freq. Dimensions past the rotary ones are copied.
+    keys, values: [layers, kv_heads, slots, head_dim]; chunk_k, chunk_v: [layers, kv_heads, tokens, head_dim],
+    same dtype; cos, sin: fp32 [rotary dim / 2] of offset * inv_freq. Dimensions past the rotary ones are
+    copied.
     """
     half, tokens = cos.shape[0], chunk_k.shape[2]
     a, b = chunk_k[..., :half].float(), chunk_k[..., half : 2 * half].float()
@@ -69,7 +71,7 @@ def attach_native(
 
 
 class _AttachShape(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         (name, ctypes.c_int64)
         for name in (
             *("layers", "kv_heads", "tokens", "head_dim"),

@@ -1,8 +1,8 @@
 """Compiles the C++ kernels in `cpp/` with the system's compiler on first use, and loads them.
 
-The library lies in the cache directory under a name made of the sources, the compiler and the CPU's features, so a
-changed source, an upgraded compiler or another machine on a shared disk each get their own. It is written under a
-temporary name and renamed: processes that build at once never see half a file.
+The library lies in the cache directory under a name made of the sources, the compiler and the CPU's features,
+so a changed source, an upgraded compiler or another machine on a shared disk each get their own. It is
+written under a temporary name and renamed: processes that build at once never see half a file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 SOURCES = Path(__file__).parent / "cpp"
-BASE_FLAGS = ("-std=c++17", "-O3", "-fno-math-errno", "-shared", "-fPIC", "-pthread", "-w")
+BASE_FLAGS = ("-std=c++20", "-O3", "-fno-math-errno", "-shared", "-fPIC", "-pthread", "-w")
 TUNING = (("-march=native",), ("-mcpu=native",), ())  # the first that the compiler takes
 
 
@@ -72,8 +72,10 @@ def _compile(compiler: str, extra_flags: tuple[str, ...], output: str) -> None:
             raise BuildError(f"{compiler} did not run: {error}") from error
         if result.returncode == 0:
             return
-        message = message or result.stderr.strip()[-2000:]
-    raise BuildError(f"{compiler} failed on the kernels:\n{message}")
+        message = result.stderr.strip()
+        if not any(flag in message for flag in tuning):  # it is not the flag that it minds
+            break
+    raise BuildError(f"{compiler} failed on the kernels:\n{message[:2000]}")
 
 
 def _key(compiler: str, extra_flags: tuple[str, ...]) -> str:
@@ -89,7 +91,9 @@ def _key(compiler: str, extra_flags: tuple[str, ...]) -> str:
 
 
 def _cpu() -> str:
-    """What -march=native depends on: model and feature flags where the system tells, else the processor's name."""
+    """What -march=native depends on: model and feature flags where the system tells, else the processor's
+    name.
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines()
         wanted = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU implementer", "CPU part")
@@ -126,9 +130,12 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
         "miton_decoder_destroy": (None, [pointer]),
         "miton_decoder_set_weight": (None, [pointer, integer, integer, pointer]),
         "miton_decoder_set_vector": (None, [pointer, integer, integer, pointer, integer]),
-        "miton_decoder_set_ends": (None, [pointer, pointer, pointer, pointer]),
+        "miton_decoder_set_ends": (None, [pointer] * 5),
+        "miton_planes_create": (pointer, [pointer] * 3),
+        "miton_planes_destroy": (None, [pointer]),
         "miton_decoder_step": (integer, [pointer, pointer]),
         "miton_attach": (None, [pointer] * 8),
+        "miton_dequantise": (None, [pointer, integer, long, long, long, long, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)

@@ -1,8 +1,8 @@
 """The fused decode step on the CPU: 1 to 16 tokens through the whole model in one call into C++.
 
-Decoding reads every weight once per step, so bytes decide: the weights stay in the file's own 4 to 8 bit blocks,
-repacked (`packed.py`), activations are rounded to int8 in groups of 32, attention reads the bf16 cache once for all
-queries of a group. `reference.py` is the same step in plain torch.
+Decoding reads every weight once per step, so bytes decide: the weights stay in the file's own 4 to 8 bit
+blocks, repacked (`packed.py`), activations are rounded to int8 in groups of 32, attention reads the bf16
+cache once for all queries of a group. `reference.py` is the same step in plain torch.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from miton_engine.models.checkpoint import Checkpoint
 
 SlotRange = tuple[int, int]
+Ranges = Sequence[SlotRange] | Sequence[Sequence[Sequence[SlotRange]]]
 WEIGHTS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 VECTORS = (
     "attn_norm.weight",
@@ -45,7 +46,7 @@ HEAD_SIZES = (16, 32, 48, 64, 80, 96, 112, 128, 256)
 
 
 class _Config(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         (name, ctypes.c_int32)
         for name in (
             *("vocabulary", "hidden", "intermediate", "layers", "heads", "kv_heads"),
@@ -55,7 +56,7 @@ class _Config(ctypes.Structure):
 
 
 class _Step(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("tokens", ctypes.c_int32),
         ("token_ids", ctypes.c_void_p),
         ("positions", ctypes.c_void_p),
@@ -69,6 +70,8 @@ class _Step(ctypes.Structure):
         ("range_count", ctypes.c_int32),
         ("logit_rows", ctypes.c_int32),
         ("logits", ctypes.c_void_p),
+        ("best", ctypes.c_void_p),
+        ("exact_tiles", ctypes.c_void_p),
     ]
 
 
@@ -80,10 +83,10 @@ def native_decoder_available(cache: Path) -> bool:
 class NativeDecoder:
     """Decode steps over a caller's bf16 KV cache. One step at a time; the interpreter lock is free meanwhile.
 
-    `cos` and `sin` are fp32 [positions, rotary dim / 2]. Quantization "native" keeps the checkpoint's ggml blocks
-    bit for bit (and makes int8 of what has none), "int8" and "int4" quantise everything anew in groups of 32.
-    `cache` is the directory of the compiled library. Raises ModelError for a shape the kernels do not support or
-    where they cannot be built.
+    `cos` and `sin` are fp32 [positions, rotary dim / 2]. Quantization "native" keeps the checkpoint's ggml
+    blocks bit for bit (and makes int8 of what has none), "int8" and "int4" quantise everything anew in groups
+    of 32. `cache` is the directory of the compiled library, `extra_flags` go to its compiler. Raises
+    ModelError for a shape the kernels do not support or where they cannot be built.
     """
 
     def __init__(
@@ -95,8 +98,9 @@ class NativeDecoder:
         cache: Path,
         threads: int,
         quantization: Quantization = "native",
+        extra_flags: tuple[str, ...] = (),
     ) -> None:
-        library = load_library(cache)
+        library = load_library(cache, extra_flags)
         if library is None:
             raise ModelError(
                 "the native kernels are not available on this machine; see the warning in the log"
@@ -106,8 +110,13 @@ class NativeDecoder:
             raise ModelError(f"the native kernels support head sizes {HEAD_SIZES}, not {config.head_dim}")
         self.config, self.quantization = config, quantization
         self._library, self._pool = library, ThreadPool(library, threads)
-        self._positions = min(cos.shape[0], config.max_position_embeddings)
+        self._positions = cos.shape[0]
         self._matrices: list[PackedMatrix] = []
+        self._planes: int | None = None
+        self.bytes_per_step = self.bytes_per_greedy_step = 0
+        """Weight bytes that one `step`, one `greedy` reads."""
+        self.exact_head_tiles = 0
+        """Tiles of 32 rows of the head that the last `greedy` computed in full."""
         cos, sin = cos.float().contiguous(), sin.float().contiguous()
         native_config = _Config(
             config.vocab_size,
@@ -128,12 +137,7 @@ class NativeDecoder:
             raise MemoryError("no memory for the native decoder")
         for layer in range(config.num_layers):
             self._load_layer(checkpoint, layer)
-        embedding = self._pack(checkpoint, "token_embd.weight")
-        head = self._pack(checkpoint, "output.weight") if checkpoint.has("output.weight") else embedding
-        norm = checkpoint.tensor("output_norm.weight").float().contiguous()
-        library.miton_decoder_set_ends(self._handle, embedding.handle, head.handle, norm.data_ptr())
-        self.bytes_per_step = sum(m.nbytes for m in self._matrices if m is not embedding or m is head)
-        """Weight bytes that one step reads."""
+        self._load_ends(checkpoint)
 
     def step(
         self,
@@ -142,22 +146,58 @@ class NativeDecoder:
         slot: int,
         keys: Tensor,
         values: Tensor,
-        ranges: Sequence[SlotRange] | Sequence[Sequence[Sequence[SlotRange]]],
-        logits: Literal["all", "last"] = "all",
+        ranges: Ranges,
+        logits: Literal["all", "last", "none"] = "all",
     ) -> Tensor:
-        """Run 1 to 16 tokens and return their logits fp32: [tokens, vocab], or [1, vocab] for "last".
+        """Run 1 to 16 tokens and return their logits: fp32 [tokens, vocab], [1, vocab], [0, vocab].
 
-        keys, values: the cache, bf16 [layers, kv_heads, slots, head_dim], keys rotated. The new keys and values are
-        written to slots slot .. slot + tokens - 1; token t sees every slot in `ranges` (pairs first, one past the
-        last) and of the new slots its own and those before it. `ranges` is one list for all heads, or a list per
-        layer of a list per KV head. `positions` are rotary positions, free of the slots. Raises ValueError.
+        keys, values: the cache, bf16 [layers, kv_heads, slots, head_dim], keys rotated. The new keys and
+        values are written to slots slot .. slot + tokens - 1; token t sees every slot in `ranges` (pairs
+        first, one past the last) and of the new slots its own and those before it. `ranges` is one list for
+        all heads, or a list per layer of a list per KV head. `positions` are rotary positions, free of the
+        slots. Raises ValueError.
         """
+        rows = {"all": len(token_ids), "last": 1, "none": 0}[logits]
+        out = torch.empty(rows, self.config.vocab_size)
+        self._run(token_ids, positions, slot, keys, values, ranges, rows, out, None)
+        return out
+
+    def greedy(
+        self,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        slot: int,
+        keys: Tensor,
+        values: Tensor,
+        ranges: Ranges,
+        rows: Literal["all", "last"] = "all",
+    ) -> list[int]:
+        """Like `step`, but return the likeliest next token after each token (after the last for "last").
+
+        Exactly the argmax of `step`'s logits, lowest id among equals; an 8-bit head is read only in part.
+        """
+        count = len(token_ids) if rows == "all" else 1
+        best = torch.empty(count, dtype=torch.int32)
+        self._run(token_ids, positions, slot, keys, values, ranges, count, None, best)
+        return [int(token) for token in best.tolist()]
+
+    def _run(
+        self,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        slot: int,
+        keys: Tensor,
+        values: Tensor,
+        ranges: Ranges,
+        rows: int,
+        logits: Tensor | None,
+        best: Tensor | None,
+    ) -> None:
         self._check(token_ids, positions, slot, keys, values)
         flat, offsets = self._flatten(ranges, slot, slot + len(token_ids), keys.shape[2])
         tokens = torch.tensor(token_ids, dtype=torch.int32)
         where = torch.tensor(positions, dtype=torch.int64)
-        rows = len(token_ids) if logits == "all" else 1
-        out = torch.empty(rows, self.config.vocab_size)
+        exact_tiles = ctypes.c_int32(0)
         step = _Step(
             len(token_ids),
             tokens.data_ptr(),
@@ -171,17 +211,22 @@ class NativeDecoder:
             None if offsets is None else offsets.data_ptr(),
             flat.shape[0],
             rows,
-            out.data_ptr(),
+            None if logits is None else logits.data_ptr(),
+            None if best is None else best.data_ptr(),
+            ctypes.addressof(exact_tiles),
         )
         if self._library.miton_decoder_step(self._handle, ctypes.addressof(step)):
             raise MemoryError("no memory for a decode step")
-        return out
+        self.exact_head_tiles = exact_tiles.value
 
     def release(self) -> None:
         """Free the weights and end the threads; the decoder cannot be used afterwards."""
         if self._handle:
             self._library.miton_decoder_destroy(self._handle)
             self._handle = None
+        if self._planes:
+            self._library.miton_planes_destroy(self._planes)
+            self._planes = None
         for matrix in self._matrices:
             matrix.release()
         self._pool.release()
@@ -196,6 +241,28 @@ class NativeDecoder:
                 self._library.miton_decoder_set_vector(
                     self._handle, layer, index, vector.data_ptr(), vector.numel()
                 )
+
+    def _load_ends(self, checkpoint: Checkpoint) -> None:
+        embedding = self._pack(checkpoint, "token_embd.weight")
+        layer_bytes = sum(m.nbytes for m in self._matrices) - embedding.nbytes
+        head = self._pack(checkpoint, "output.weight") if checkpoint.has("output.weight") else embedding
+        self.bytes_per_step = self.bytes_per_greedy_step = layer_bytes + head.nbytes
+        norm = checkpoint.tensor("output_norm.weight").float().contiguous()
+        if head.kind == "Q8_0":
+            self._planes = self._library.miton_planes_create(self._pool.handle, head.handle, norm.data_ptr())
+            if not self._planes:
+                raise MemoryError("no memory for the output head")
+            self.bytes_per_greedy_step = layer_bytes + head.nbytes * 9 // 17
+            if head is not embedding:
+                self._matrices.remove(head)
+                head.release()
+        self._library.miton_decoder_set_ends(
+            self._handle,
+            embedding.handle,
+            None if self._planes else head.handle,
+            self._planes,
+            norm.data_ptr(),
+        )
 
     def _pack(self, checkpoint: Checkpoint, name: str) -> PackedMatrix:
         blocks = checkpoint.quantized(name) if self.quantization == "native" else None
@@ -241,12 +308,12 @@ class NativeDecoder:
 
     def _flatten(
         self,
-        ranges: Sequence[SlotRange] | Sequence[Sequence[Sequence[SlotRange]]],
+        ranges: Ranges,
         first_new: int,
         end_new: int,
         slots: int,
     ) -> tuple[Tensor, Tensor | None]:
-        """Pairs int64 [n, 2], and int32 [layers * kv_heads + 1] offsets into them where each head has its own."""
+        """Pairs int64 [n, 2]; int32 [layers * kv_heads + 1] offsets into them where each head has its own."""
         c = self.config
         offsets = None
         if len(ranges) and not isinstance(ranges[0][0], int):
@@ -259,8 +326,9 @@ class NativeDecoder:
         else:
             pairs = list(ranges)  # type: ignore[arg-type]
         for begin, end in pairs:
-            if not 0 <= begin <= end <= slots or (begin < end and begin < end_new and end > first_new):
+            overlaps = begin < end and begin < end_new and end > first_new
+            if not 0 <= begin <= end <= slots or overlaps:
                 raise ValueError(
-                    f"range {begin}..{end} is outside the cache or overlaps the new slots {first_new}..{end_new}"
+                    f"range {begin}..{end} leaves the cache or meets the new slots {first_new}..{end_new}"
                 )
         return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2), offsets

@@ -1,7 +1,7 @@
-"""Weight matrices in the native kernels' own layout, made from the file's ggml blocks without loss, or quantised here.
+"""Weight matrices in the native kernels' layout: the file's ggml blocks without loss, or quantised here.
 
-The kernels read ggml's formats (github.com/ggml-org/ggml, ggml-common.h). A tensor in another format is quantised to
-groups of 32 along the input: int8 is ggml's Q8_0 (scale), int4 its Q4_1 (scale and minimum).
+The kernels read ggml's formats (github.com/ggml-org/ggml, ggml-common.h). A tensor in another format is
+quantised to groups of 32 along the input: int8 is ggml's Q8_0 (scale), int4 its Q4_1 (scale and minimum).
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ MAX_TOKENS = 16  # rows of activations that share one reading of the weights
 class ThreadPool:
     """The kernels' persistent threads; the calling thread is one of them. `release` ends them."""
 
+    handle: int | None = None
+
     def __init__(self, library: ctypes.CDLL, threads: int) -> None:
         self.library, self.threads = library, max(1, threads)
-        self.handle: int | None = library.miton_pool_create(self.threads)
+        self.handle = library.miton_pool_create(self.threads)
         if not self.handle:
             raise MemoryError("no memory for the kernels' threads")
 
@@ -47,8 +49,11 @@ class ThreadPool:
 class PackedMatrix:
     """A weight matrix [rows, columns] in tiles of 32 rows.
 
-    `raw` is uint8 [rows, bytes per row] of ggml blocks of type `kind`. Raises ValueError where they do not fit.
+    `raw` is uint8 [rows, bytes per row] of ggml blocks of type `kind`. Raises ValueError where they do not
+    fit.
     """
+
+    handle: int | None = None
 
     def __init__(
         self, pool: ThreadPool, kind: str, shape: tuple[int, int], raw: npt.NDArray[np.uint8]
@@ -61,7 +66,7 @@ class PackedMatrix:
             raise ValueError(f"{kind} blocks of shape {raw.shape} do not make a matrix of {rows} x {columns}")
         raw = np.ascontiguousarray(raw, dtype=np.uint8)
         self.kind, self.shape, self._pool = kind, (rows, columns), pool
-        self.handle: int | None = pool.library.miton_matrix_create(
+        self.handle = pool.library.miton_matrix_create(
             pool.handle, GGML_KINDS[kind], rows, columns, raw.ctypes.data
         )
         if not self.handle:
@@ -81,7 +86,9 @@ class PackedMatrix:
         return out
 
     def multiply(self, x: Tensor) -> Tensor:
-        """x [tokens <= 16, columns] fp32 times the transposed matrix: fp32 [tokens, rows]. x is rounded to int8."""
+        """x [tokens <= 16, columns] fp32 times the transposed matrix: fp32 [tokens, rows]. x is rounded to
+        int8.
+        """
         if x.dim() != 2 or x.shape[1] != self.shape[1] or not 1 <= x.shape[0] <= MAX_TOKENS:
             raise ValueError(f"activations of shape {tuple(x.shape)} for a matrix of {self.shape}")
         x = x.float().contiguous()
@@ -101,7 +108,7 @@ class PackedMatrix:
 
 def quantise(weight: Tensor, kind: Literal["Q8_0", "Q4_1"]) -> npt.NDArray[np.uint8]:
     """ggml blocks, uint8 [rows, bytes per row], of `weight` [rows, columns]; columns must divide by 32."""
-    pieces = [_quantise_rows(piece.float(), kind) for piece in weight.split(8192)]
+    pieces = [_quantise_rows(piece.float(), kind) for piece in torch.split(weight, 8192)]
     return np.concatenate(pieces)
 
 

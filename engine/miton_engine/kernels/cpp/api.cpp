@@ -67,12 +67,21 @@ void miton_decoder_set_weight(void* decoder, int layer, int which, void* matrix)
 void miton_decoder_set_vector(void* decoder, int layer, int which, const float* values, int count) {
     static_cast<Decoder*>(decoder)->layer(layer).vectors[which].assign(values, values + count);
 }
-void miton_decoder_set_ends(void* decoder, void* embedding, void* head, const float* final_norm) {
+// head is a matrix, or planes made of one (the other is null)
+void miton_decoder_set_ends(void* decoder, void* embedding, void* head, void* planes, const float* final_norm) {
     auto* d = static_cast<Decoder*>(decoder);
     d->set_embedding(static_cast<Matrix*>(embedding));
-    d->set_head(static_cast<Matrix*>(head));
+    d->set_head(static_cast<Matrix*>(head), static_cast<PlaneHead*>(planes));
     d->set_final_norm(final_norm);
 }
+void* miton_planes_create(void* pool, void* q8_matrix, const float* norm_weights) {
+    try {
+        return new PlaneHead(*static_cast<ThreadPool*>(pool), *static_cast<Matrix*>(q8_matrix), norm_weights);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+void miton_planes_destroy(void* planes) { delete static_cast<PlaneHead*>(planes); }
 int miton_decoder_step(void* decoder, const Step* step) {
     try {
         static_cast<Decoder*>(decoder)->step(*step);

@@ -1,6 +1,7 @@
 #include "decoder.h"
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
@@ -53,10 +54,12 @@ Decoder::Decoder(ThreadPool& pool, const Config& config, const float* cosines, c
 
 void Decoder::step(const Step& step) {
     for (int t = 0; t < step.tokens; t++) embedding_->dequantise_row(step.token_ids[t], x_.data() + size_t(t) * config_.hidden);
-    shares_.reset(config_.layers * stages_per_layer + 1, pool_.size());
+    shares_.reset(config_.layers * stages_per_layer + 2, pool_.size());
     feed_forward_.resize(step.tokens, config_.intermediate);
     parts_ = parts_for(step);
     partial_.resize(size_t(config_.kv_heads) * parts_ * step.tokens * groups_of(config_) * (config_.head_dim + 2));
+    if (planes_) tile_reach_.resize(size_t(planes_->tiles()) * step.logit_rows);
+    for (auto& thread : threads_) thread->exact_tiles = 0;
     pool_.run([&](int index) { run_thread(index, step); });
 }
 
@@ -81,18 +84,97 @@ void Decoder::run_thread(int index, const Step& step) {
         add_product(thread, index, stage + 4, *layer.weights[down], feed_forward_, tokens, {});
         pool_.barrier();
     }
+    if (!step.logit_rows) return;
     int first = tokens - step.logit_rows;
     thread.input.resize(step.logit_rows, config_.hidden);
     for (int t = first; t < tokens; t++) {
         rms_norm(x_.data() + size_t(t) * config_.hidden, final_norm_.data(), config_.hidden, config_.rms_norm_eps, thread.normed.data());
         thread.input.quantise(t - first, thread.normed.data());
     }
-    shares_.each(config_.layers * stages_per_layer, index, head_->tiles(), [&](int tile) {
-        multiply_tile(*head_, tile, thread.input, step.logit_rows, thread.tiles.data());
+    if (step.logits) head_logits(thread, index, step);
+    else head_best(thread, index, step);
+}
+
+void Decoder::head_tile(int tile, const Activations& x, int tokens, float* out) const {
+    if (planes_) planes_->multiply_tile(tile, x, tokens, out);
+    else multiply_tile(*head_, tile, x, tokens, out);
+}
+
+void Decoder::head_logits(Thread& thread, int index, const Step& step) {
+    int tiles = (config_.vocabulary + 31) / 32;
+    shares_.each(config_.layers * stages_per_layer, index, tiles, [&](int tile) {
+        head_tile(tile, thread.input, step.logit_rows, thread.tiles.data());
         int rows = std::min(32, config_.vocabulary - 32 * tile);
         for (int t = 0; t < step.logit_rows; t++)
             std::memcpy(step.logits + size_t(t) * config_.vocabulary + 32 * tile, thread.tiles.data() + 32 * t, rows * sizeof(float));
     });
+}
+
+void Decoder::take_best(Thread& thread, int tile, int tokens) const {
+    int rows = std::min(32, config_.vocabulary - 32 * tile);
+    for (int t = 0; t < tokens; t++) {
+        float largest = maximum(max(load(thread.tiles.data() + 32 * t), load(thread.tiles.data() + 32 * t + 16)));
+        if (largest < thread.best[t].score) continue;
+        for (int r = 0; r < rows; r++) thread.best[t] = std::max(thread.best[t], Best{thread.tiles[32 * t + r], 32 * tile + r});
+    }
+}
+
+Decoder::Best Decoder::best_of_all(int token) const {
+    Best best = threads_[0]->best[token];
+    for (const auto& thread : threads_) best = std::max(best, thread->best[token]);
+    return best;
+}
+
+// Without planes: every tile. With them: the high plane of every tile, then in full the tile that looks best for each
+// token (every thread does these few), then the tiles whose rows could reach what was found there.
+void Decoder::head_best(Thread& thread, int index, const Step& step) {
+    int tiles = (config_.vocabulary + 31) / 32, tokens = step.logit_rows, stage = config_.layers * stages_per_layer;
+    float* out = thread.tiles.data();
+    thread.best.fill({-INFINITY, INT32_MAX});
+    if (planes_) {
+        std::array<float, max_tokens> reach;
+        for (int t = 0; t < tokens; t++) reach[t] = planes_->reach(thread.input, t);
+        shares_.each(stage, index, tiles, [&](int tile) {
+            planes_->approximate_tile(tile, thread.input, tokens, out);
+            take_best(thread, tile, tokens);
+            const float* errors = planes_->errors(tile);
+            for (int t = 0; t < tokens; t++) {
+                F32x16 r = splat(reach[t]);
+                F32x16 top = max(fma(load(errors), r, load(out + 32 * t)), fma(load(errors + 16), r, load(out + 32 * t + 16)));
+                tile_reach_[size_t(tile) * tokens + t] = maximum(top);
+            }
+        });
+        pool_.barrier();
+        std::array<int, max_tokens> likely;
+        for (int t = 0; t < tokens; t++) likely[t] = std::min(best_of_all(t).row, config_.vocabulary - 1) / 32;
+        pool_.barrier();
+        thread.best.fill({-INFINITY, INT32_MAX});
+        for (int t = 0; t < tokens; t++) {
+            head_tile(likely[t], thread.input, tokens, out);
+            take_best(thread, likely[t], tokens);
+        }
+        std::array<float, max_tokens> floor;
+        for (int t = 0; t < tokens; t++) floor[t] = thread.best[t].score;
+        shares_.each(stage + 1, index, tiles, [&](int tile) {
+            for (int t = 0; t < tokens; t++) {
+                if (tile_reach_[size_t(tile) * tokens + t] < floor[t]) continue;
+                head_tile(tile, thread.input, tokens, out);
+                take_best(thread, tile, tokens);
+                thread.exact_tiles++;
+                return;
+            }
+        });
+    } else {
+        shares_.each(stage, index, tiles, [&](int tile) {
+            head_tile(tile, thread.input, tokens, out);
+            take_best(thread, tile, tokens);
+        });
+    }
+    pool_.barrier();
+    if (index) return;
+    *step.exact_tiles = 0;
+    for (const auto& each : threads_) *step.exact_tiles += each->exact_tiles;
+    for (int t = 0; t < tokens; t++) step.best[t] = std::min(best_of_all(t).row, config_.vocabulary - 1);
 }
 
 void Decoder::normalise(Thread& thread, int tokens, const float* weights) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "head.h"
 #include "matrix.h"
 #include "pool.h"
 
@@ -36,8 +37,10 @@ struct Step {
     const int64_t* ranges;         // pairs [begin, end) of visible earlier slots
     const int32_t* range_offsets;  // [layers * kv_heads + 1] into `ranges`, or null: all of `ranges` for every head
     int32_t range_count;
-    int32_t logit_rows;            // 1: last token only; tokens: all
-    float* logits;                 // [logit_rows, vocabulary]
+    int32_t logit_rows;            // 0: none; 1: last token only; tokens: all
+    float* logits;                 // [logit_rows, vocabulary], or null: only `best` is wanted
+    int32_t* best;                 // [logit_rows] argmax, lowest id among equals; used when logits is null
+    int32_t* exact_tiles;          // 1 number: head tiles that were computed in full for `best`
 };
 
 class Decoder {
@@ -45,16 +48,24 @@ public:
     Decoder(ThreadPool& pool, const Config& config, const float* cosines, const float* sines);
     Layer& layer(int index) { return layers_[index]; }
     void set_embedding(const Matrix* matrix) { embedding_ = matrix; }
-    void set_head(const Matrix* matrix) { head_ = matrix; }
+    void set_head(const Matrix* matrix, const PlaneHead* planes) { head_ = matrix, planes_ = planes; }  // one of the two
     void set_final_norm(const float* weights) { final_norm_.assign(weights, weights + config_.hidden); }
     void step(const Step& step);
 
 private:
+    struct Best {
+        float score;
+        int row;
+        bool operator<(const Best& other) const { return score != other.score ? score < other.score : row > other.row; }
+    };
+
     struct Thread {
         Activations input, attended;
         AttentionScratch scratch;
         std::vector<float> normed, queries, state, tiles;
         std::vector<SlotRange> ranges;
+        std::array<Best, max_tokens> best;
+        int exact_tiles = 0;
     };
 
     void run_thread(int index, const Step& step);
@@ -65,6 +76,11 @@ private:
     void merge_parts(int kv_head, int tokens);
     void add_product(Thread& thread, int index, int stage, const Matrix& matrix, const Activations& x, int tokens, const std::vector<float>& bias);
     void gate_up(Thread& thread, int index, int stage, int tokens, const Layer& layer);
+    void head_logits(Thread& thread, int index, const Step& step);
+    void head_best(Thread& thread, int index, const Step& step);
+    void head_tile(int tile, const Activations& x, int tokens, float* out) const;
+    void take_best(Thread& thread, int tile, int tokens) const;
+    Best best_of_all(int token) const;
     void rotate(float* vector, int64_t position) const;
     int parts_for(const Step& step) const;
     void visible(const Step& step, int layer_index, int kv_head, std::vector<SlotRange>& out) const;
@@ -74,11 +90,12 @@ private:
     Attend attend_;
     const Matrix* embedding_ = nullptr;
     const Matrix* head_ = nullptr;
+    const PlaneHead* planes_ = nullptr;
     std::vector<float> final_norm_, cosines_, sines_;
     std::vector<Layer> layers_;
     std::vector<std::unique_ptr<Thread>> threads_;
     Shares shares_;
-    std::vector<float> x_, q_, k_, v_, attended_, partial_;
+    std::vector<float> x_, q_, k_, v_, attended_, partial_, tile_reach_;
     Activations feed_forward_;
     int parts_ = 1;
 };

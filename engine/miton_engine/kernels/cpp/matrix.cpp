@@ -12,11 +12,8 @@
 
 namespace miton {
 
-namespace {
-
-constexpr size_t huge_page = size_t(2) << 20;
-
 void* allocate(size_t bytes) {
+    constexpr size_t huge_page = size_t(2) << 20;
     size_t alignment = bytes >= huge_page ? huge_page : 64;
     bytes = (bytes + alignment - 1) / alignment * alignment;
     void* memory = std::aligned_alloc(alignment, bytes);
@@ -26,6 +23,8 @@ void* allocate(size_t bytes) {
 #endif
     return memory;
 }
+
+namespace {
 
 // One row's values of 32 columns, as unsigned numbers, from a ggml block; and the scales of that block.
 struct RowBlock {

@@ -10,11 +10,14 @@
 #include <cstdint>
 
 #include "pool.h"
+#include "simd.h"
 
 namespace miton {
 
 // Numbers are ggml's own type numbers (gguf.GGMLQuantizationType).
 enum class Kind : int { q4_0 = 2, q4_1 = 3, q5_0 = 6, q5_1 = 7, q8_0 = 8, q4_k = 12, q5_k = 13, q6_k = 14 };
+
+void* allocate(size_t bytes);  // aligned, in huge pages where large; freed with std::free; throws std::bad_alloc
 
 struct Layout {
     int super_header;   // bytes before every 8 blocks
@@ -41,7 +44,7 @@ constexpr Layout layout_of(Kind kind) {
 struct Matrix {
     Kind kind;
     int rows, columns;
-    uint8_t* data = nullptr;  // 64-byte aligned, in huge pages where the system gives them
+    uint8_t* data = nullptr;
     size_t bytes = 0;
 
     int tiles() const { return (rows + 31) / 32; }

@@ -52,7 +52,7 @@ public:
         }
         if (sleeping_.load()) wake_.notify_all();
         task(0);
-        for (int spins = 0; running_.load(std::memory_order_acquire); spins++) pause(spins);
+        for (int left; (left = running_.load(std::memory_order_acquire));) wait_while(running_, left);
     }
 
     // Every thread of the running task must come here before any goes on.
@@ -61,16 +61,21 @@ public:
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) == count_ - 1) {
             arrived_.store(0, std::memory_order_relaxed);
             phase_.store(phase + 1, std::memory_order_release);
+            phase_.notify_all();
             return;
         }
-        for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; spins++) pause(spins);
+        wait_while(phase_, phase);
     }
 
 private:
-    // A thread that waits longer than its peers can need gives its core away: there may be fewer cores than threads.
-    static void pause(int spins) {
-        if (spins < 4096) relax();
-        else std::this_thread::yield();
+    // Spins for the few microseconds that peers need, then sleeps: a peer may have lost its core to another program,
+    // and one that waits by spinning would keep it from getting this one.
+    static void wait_while(const std::atomic<int>& value, int old) {
+        for (int spins = 0; spins < barrier_spins; spins++) {
+            if (value.load(std::memory_order_acquire) != old) return;
+            relax();
+        }
+        value.wait(old, std::memory_order_acquire);
     }
 
     void work(int index) {
@@ -90,9 +95,14 @@ private:
             if (stopping_) return;
             (*task_)(index);
             running_.fetch_sub(1, std::memory_order_acq_rel);
+            running_.notify_one();
         }
     }
 
+#ifndef MITON_SPINS
+#define MITON_SPINS 256
+#endif
+    static constexpr int barrier_spins = MITON_SPINS;
     const int count_;
     std::vector<std::thread> workers_;
     std::mutex turn_, mutex_;

@@ -60,6 +60,8 @@ inline U8x64 high_nibbles(U8x64 x) { return {_mm512_and_si512(_mm512_srli_epi16(
 inline U8x64 add_sixteen_where(U8x64 x, uint64_t bits) {
     return {_mm512_mask_add_epi8(x.v, bits, x.v, _mm512_set1_epi8(16))};
 }
+// 16 * high + low
+inline U8x64 join_nibbles(U8x64 high, U8x64 low) { return {_mm512_or_si512(_mm512_slli_epi16(high.v, 4), low.v)}; }
 // Adds 16 * (two bits of `plane` starting at bit 2 * index).
 template <int index> inline U8x64 add_two_bits(U8x64 x, U8x64 plane) {
     __m512i bits = index < 2 ? _mm512_slli_epi16(plane.v, 4 - 2 * index) : _mm512_srli_epi16(plane.v, 2 * index - 4);
@@ -133,6 +135,9 @@ inline U8x64 low_nibbles(U8x64 x) {
     return {_mm256_and_si256(x.lo, mask), _mm256_and_si256(x.hi, mask)};
 }
 inline U8x64 high_nibbles(U8x64 x) { return low_nibbles({_mm256_srli_epi16(x.lo, 4), _mm256_srli_epi16(x.hi, 4)}); }
+inline U8x64 join_nibbles(U8x64 high, U8x64 low) {
+    return {_mm256_or_si256(_mm256_slli_epi16(high.lo, 4), low.lo), _mm256_or_si256(_mm256_slli_epi16(high.hi, 4), low.hi)};
+}
 inline __m256i sixteen_where(uint32_t bits) {
     const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
     const __m256i select = _mm256_set1_epi64x(int64_t(0x8040201008040201ull));
@@ -247,6 +252,7 @@ struct U8x64 { uint8_t v[64]; };
 inline U8x64 load_u8(const uint8_t* p) { U8x64 r; std::memcpy(r.v, p, 64); return r; }
 inline U8x64 low_nibbles(U8x64 x) { U8x64 r; MITON_EACH(64, x.v[i] & 15); }
 inline U8x64 high_nibbles(U8x64 x) { U8x64 r; MITON_EACH(64, x.v[i] >> 4); }
+inline U8x64 join_nibbles(U8x64 high, U8x64 low) { U8x64 r; MITON_EACH(64, uint8_t(high.v[i] << 4 | low.v[i])); }
 inline U8x64 add_sixteen_where(U8x64 x, uint64_t bits) { U8x64 r; MITON_EACH(64, uint8_t(x.v[i] + (((bits >> i) & 1) << 4))); }
 template <int index> inline U8x64 add_two_bits(U8x64 x, U8x64 plane) { U8x64 r; MITON_EACH(64, uint8_t(x.v[i] | (((plane.v[i] >> (2 * index)) & 3) << 4))); }
 inline I32x16 splat_i32(int32_t x) { I32x16 r; MITON_EACH(16, x); }
