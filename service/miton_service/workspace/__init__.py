@@ -1,0 +1,7 @@
+"""Open workspaces: which files, ignore rules, watching, open buffers, symbol graph, background memorising."""
+
+from miton_service.workspace.errors import WorkspaceError
+from miton_service.workspace.registry import Workspaces
+from miton_service.workspace.workspace import Workspace, chunk_source, chunk_sources
+
+__all__ = ["Workspace", "WorkspaceError", "Workspaces", "chunk_source", "chunk_sources"]

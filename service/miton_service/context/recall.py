@@ -1,0 +1,181 @@
+"""Recall: rank chunks by several sources, fuse by reciprocal rank, keep what fits the budget.
+
+Reciprocal rank fusion: Cormack, Clarke, Buettcher, SIGIR 2009. A selection is sticky: while one types at one place
+the same chunks stay attached in the same order, so that their KV and the document's stay valid.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from miton_lsp.chunking import Chunk
+
+from miton_service.context.query import STOP_NAMES, Query, query_at
+from miton_service.context.sources import sources
+from miton_service.context.window import Cursor, Window, window_at
+from miton_service.workspace.errors import WorkspaceError
+from miton_service.workspace.identifiers import identifiers
+from miton_service.workspace.workspace import Workspace
+
+RRF_K = 8.0
+MAX_CHUNKS = 12  # a dozen are read as well as in one prompt; more dilute each other
+STICKY_TOP = 3  # while these are attached already, a selection stays
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunk:
+    """A recalled chunk with its fused score, its tokens in memory, and why it was recalled."""
+
+    chunk: Chunk
+    score: float
+    reasons: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a request attaches: `ranked` best first; prefix and suffix are LF text around the cursor."""
+
+    ranked: tuple[RankedChunk, ...]
+    recall_ms: float
+    prefix: str = ""
+    suffix: str = ""
+    crlf: bool = False
+
+
+def select(
+    workspace: Workspace, path: str, cursor: Cursor, buffer: str | None, budget_tokens: int
+) -> Selection:
+    """Chunks for a completion at a cursor. `buffer` is the file's unsaved text, else the open document or disk.
+
+    Raises `WorkspaceError` for a file that is not used or a place that is not in it.
+    """
+    started = time.perf_counter()
+    text, crlf = _text(workspace, path, buffer)
+    window = window_at(text, cursor)
+    query = query_at(path, window)
+    with workspace.lock:
+        workspace.recent[path] = time.time()
+        ranked = rank(workspace, query)
+        chosen = _within_budget(workspace, ranked, budget_tokens)
+        chosen = _sticky(workspace, path, window, chosen, budget_tokens)
+    elapsed = (time.perf_counter() - started) * 1e3
+    return Selection(tuple(chosen), elapsed, window.prefix, window.suffix, crlf)
+
+
+def select_for_question(workspace: Workspace, question: str, budget_tokens: int) -> Selection:
+    """Chunks for a question in words: names it mentions, files it names."""
+    started = time.perf_counter()
+    names: dict[str, float] = {}
+    for name in identifiers(question):
+        if len(name) > 2 and name.lower() not in STOP_NAMES:
+            is_code = "_" in name or any(letter.isupper() for letter in name[1:]) or f"`{name}" in question
+            names[name] = 2.0 if is_code else 1.0
+    with workspace.lock:
+        mentioned = frozenset(
+            path
+            for path in workspace.files
+            if path in question or path.rsplit("/", 1)[-1] in question.split()
+        )
+        ranked = rank(workspace, Query(names, paths_mentioned=mentioned))
+        chosen = _within_budget(workspace, ranked, budget_tokens)
+    return Selection(tuple(chosen), (time.perf_counter() - started) * 1e3)
+
+
+def rank(workspace: Workspace, query: Query) -> list[RankedChunk]:
+    """All candidates, best first. The caller holds the workspace's lock."""
+    scores: dict[tuple[str, str, int], float] = {}
+    reasons: dict[tuple[str, str, int], list[str]] = {}
+    chunks: dict[tuple[str, str, int], Chunk] = {}
+    for find, weight in sources().values():
+        seen: set[tuple[str, str, int]] = set()
+        for chunk, reason in find(workspace, query):
+            key = (chunk.path, chunk.content_hash, chunk.start_byte)
+            if key in seen or _in_window(chunk, query):
+                continue
+            seen.add(key)
+            chunks[key] = chunk
+            scores[key] = scores.get(key, 0.0) + weight / (RRF_K + len(seen))
+            reasons.setdefault(key, []).append(reason)
+    order = sorted(scores, key=lambda key: (-scores[key], key))
+    return [RankedChunk(chunks[key], scores[key], tuple(reasons[key]), 0) for key in order]
+
+
+def _in_window(chunk: Chunk, query: Query) -> bool:
+    return (
+        chunk.path == query.path
+        and chunk.start_line <= query.last_line
+        and chunk.end_line >= query.first_line
+    )
+
+
+def _within_budget(workspace: Workspace, ranked: list[RankedChunk], budget: int) -> list[RankedChunk]:
+    chosen: list[RankedChunk] = []
+    texts: set[str] = set()
+    used = 0
+    for item in ranked:
+        if len(chosen) == MAX_CHUNKS:
+            break
+        squeezed = "".join(item.chunk.text.split())
+        tokens = _tokens(workspace, item.chunk)
+        if squeezed in texts or not squeezed or used + tokens > budget:
+            continue
+        texts.add(squeezed)
+        used += tokens
+        chosen.append(RankedChunk(item.chunk, item.score, item.reasons, tokens))
+    return chosen
+
+
+def _tokens(workspace: Workspace, chunk: Chunk) -> int:
+    state = workspace.files[chunk.path]
+    return state.tokens[state.chunks.index(chunk)]
+
+
+def _sticky(
+    workspace: Workspace, path: str, window: Window, chosen: list[RankedChunk], budget: int
+) -> list[RankedChunk]:
+    """The previous selection for this place, if it still holds what matters most and none of it changed."""
+    before = workspace.selections.get(path)
+    workspace.selections[path] = (window.first_line, budget, chosen)
+    if before is None or before[:2] != (window.first_line, budget):
+        return chosen
+    held = {item.chunk.content_hash for item in before[2]}
+    current = {
+        chunk.content_hash
+        for item in before[2]
+        if (state := workspace.files.get(item.chunk.path)) is not None
+        for chunk in state.chunks
+    }
+    top = {item.chunk.content_hash for item in chosen[:STICKY_TOP]}
+    if (
+        not top <= held
+        or not held <= current
+        or any(_overlaps(item.chunk, path, window) for item in before[2])
+    ):
+        return chosen
+    workspace.selections[path] = before
+    return before[2]
+
+
+def _overlaps(chunk: Chunk, path: str, window: Window) -> bool:
+    return chunk.path == path and chunk.start_line <= window.last_line and chunk.end_line >= window.first_line
+
+
+def _text(workspace: Workspace, path: str, buffer: str | None) -> tuple[str, bool]:
+    """LF text of the file, and whether its lines end in CRLF."""
+    if buffer is not None:
+        text = buffer.replace("\r\n", "\n").replace("\r", "\n")
+        with workspace.lock:
+            document = workspace.documents.get(path)
+        if document is None:
+            workspace.take(path, text, 0)
+        return text, "\r\n" in buffer
+    state = workspace.read(path)
+    if state is None:
+        reason = workspace.skipped.get(path, "there is no such file")
+        raise WorkspaceError(
+            f"{path} cannot be used ({reason}). Send its text as `buffer`, or name another file."
+        )
+    crlf = path not in workspace.documents and b"\r\n" in (workspace.root / path).read_bytes()[:65536]
+    return state.text, crlf

@@ -1,0 +1,77 @@
+"""The text around a cursor that is sent as live document: a window whose ends do not move while one types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from miton_service.workspace.errors import WorkspaceError
+
+PREFIX_CHARACTERS = 3000
+SUFFIX_CHARACTERS = 900
+STEP_LINES = 16  # the window's ends lie on multiples of this, so they move once in 16 new lines
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in a text: zero-based line, and character in UTF-16 code units, as in the LSP."""
+
+    line: int
+    character: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Prefix and suffix of the cursor, and the zero-based inclusive lines they cover."""
+
+    prefix: str
+    suffix: str
+    first_line: int
+    last_line: int
+
+
+def window_at(text: str, cursor: Cursor) -> Window:
+    """The live window of LF-normalised `text`. Raises `WorkspaceError` for a place that is not in it."""
+    lines = text.split("\n")
+    if not 0 <= cursor.line < len(lines):
+        raise WorkspaceError(
+            f"The cursor's line is {cursor.line}, the file has {len(lines)} lines (0 to {len(lines) - 1})."
+        )
+    column = _from_utf16(lines[cursor.line], cursor.character)
+    first = _start(lines, cursor.line)
+    end = _end(lines, cursor.line)
+    before = "\n".join([*lines[first : cursor.line], lines[cursor.line][:column]])
+    after = "\n".join([lines[cursor.line][column:], *lines[cursor.line + 1 : end]])
+    return Window(before, after, first, end - 1)
+
+
+def _start(lines: list[str], line: int) -> int:
+    """Smallest multiple of STEP_LINES from which the prefix fits."""
+    room, first = PREFIX_CHARACTERS, line
+    while first > 0 and room >= len(lines[first - 1]) + 1:
+        room -= len(lines[first - 1]) + 1
+        first -= 1
+    return min(-(-first // STEP_LINES) * STEP_LINES, line)
+
+
+def _end(lines: list[str], line: int) -> int:
+    """Counted from the end of the file, so that a new line at the cursor does not move it."""
+    room, end = SUFFIX_CHARACTERS, line + 1
+    while end < len(lines) and room >= len(lines[end]) + 1:
+        room -= len(lines[end]) + 1
+        end += 1
+    from_end = -(-(len(lines) - end) // STEP_LINES) * STEP_LINES
+    return max(len(lines) - from_end, line + 1)
+
+
+def _from_utf16(line: str, character: int) -> int:
+    """Index into `line` of a UTF-16 column; past the end or inside a surrogate pair is an error."""
+    units = 0
+    for index, letter in enumerate(line):
+        if units == character:
+            return index
+        units += 2 if ord(letter) > 0xFFFF else 1
+    if units == character:
+        return len(line)
+    raise WorkspaceError(
+        f"The cursor's character is {character}; its line has {units} UTF-16 units, and pairs are not split."
+    )
