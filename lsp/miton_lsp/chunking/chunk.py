@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-
 _DIGITS: Final = b"0123456789"
 _NOT_LETTERS: Final = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \n\t\r\f" + _DIGITS
 _BLANKS: Final = b" \t\r\f"

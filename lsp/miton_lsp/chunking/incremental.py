@@ -1,8 +1,8 @@
 """Chunks of a file that is being edited: an edit costs what it touches, untouched chunks keep their hash.
 
-Only the edited part is parsed again (tree-sitter), only definitions whose text changed are outlined again. For
-text without syntax errors the result equals a cold `chunk_text`; where the text is broken, the parser's recovery
-may lean on what stood there before, and the chunks still cover the file exactly.
+Only the edited part is parsed again (tree-sitter), only definitions whose text changed are outlined again.
+For text without syntax errors the result equals a cold `chunk_text`; where the text is broken, the parser's
+recovery may lean on what stood there before, and the chunks still cover the file exactly.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _chunked(
     counts = {} if previous is None else previous.counts
 
     def reparse(source: bytes) -> Tree | None:
-        assert document_before is not None and document_before.syntax is not None
+        assert document_before is not None
+        assert document_before.syntax is not None
         return _reparse(document_before, source)
 
     document_before = previous.document if previous is not None else None
@@ -76,7 +77,8 @@ def _chunked(
 
 def _reparse(before: Document, source: bytes) -> Tree | None:
     """Parse `source` again from the tree of a similar text."""
-    assert before.tree is not None and before.syntax is not None
+    assert before.tree is not None
+    assert before.syntax is not None
     old = before.source
     if old == source:
         return before.tree

@@ -22,12 +22,21 @@ def split_text(
         if count(first, last) <= maximum:
             starts.append(first)
             continue
-        for line, line_end in _spans(first, last, _line_starts(source, first, last)):
-            if count(line, line_end) <= maximum:
-                starts.append(line)
-            else:
-                starts += _split_line(source, line, line_end, maximum, count)
+        starts += split_lines(source, first, last, maximum, count)
     return merge(source, starts, end, maximum, count)
+
+
+def split_lines(
+    source: bytes, start: int, end: int, maximum: int, count: Callable[[int, int], int]
+) -> list[int]:
+    """Starts of all lines of source[start:end], and of the pieces of lines that exceed `maximum` tokens."""
+    starts: list[int] = []
+    for first, last in _spans(start, end, _line_starts(source, start, end)):
+        if count(first, last) <= maximum:
+            starts.append(first)
+        else:
+            starts += _split_line(source, first, last, maximum, count)
+    return starts
 
 
 def _spans(start: int, end: int, inner: Iterable[int]) -> list[tuple[int, int]]:

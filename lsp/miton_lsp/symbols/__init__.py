@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .extraction import file_symbols
-from .graph import Candidate, SymbolGraph
+from .graph import SymbolGraph
 from .model import Definition, FileSymbols, Import, Reference
+from .ranking import Candidate
 
 __all__ = ["Candidate", "Definition", "FileSymbols", "Import", "Reference", "SymbolGraph", "file_symbols"]

@@ -13,6 +13,8 @@ class PathIndex:
         self._by_name: dict[str, set[str]] = {}
         self._paths: set[str] = set()
         self._folders: dict[str, set[str]] = {}
+        self.aliases: list[tuple[str, str, list[str]]] = []  # folder, pattern, targets (tsconfig paths)
+        self.go_modules: dict[str, str] = {}  # folder of a go.mod -> module path
         for path in paths:
             self.add(path)
 
@@ -39,6 +41,11 @@ class PathIndex:
         """Paths whose last components are those of `tail`, nearest to the root first."""
         found = self._by_name.get(posixpath.basename(tail), ())
         ends = [path for path in found if path == tail or path.endswith("/" + tail)]
+        return sorted(ends, key=lambda path: (path.count("/"), path))
+
+    def folders_ending_with(self, tail: str) -> list[str]:
+        """Folders that hold files and whose last components are those of `tail`, nearest to the root first."""
+        ends = [name for name in self._folders if name == tail or name.endswith("/" + tail)]
         return sorted(ends, key=lambda path: (path.count("/"), path))
 
     def in_folder(self, folder: str) -> list[str]:

@@ -1,15 +1,3 @@
-"""Tree-sitter queries that find definitions, imports and references, one entry per language.
-
-Captures: `@definition.KIND` around `@name`; `@reference.KIND`; `@import` around `@import.module`,
-`@import.name`, `@import.alias`. `@owner` is a receiver's type that qualifies the name.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Final
-
-PYTHON: Final = """
 (function_definition name: (identifier) @name) @definition.function
 (class_definition name: (identifier) @name) @definition.class
 (class_definition superclasses: (argument_list [
@@ -34,6 +22,3 @@ PYTHON: Final = """
 (import_from_statement module_name: (_) @import.module
   name: (aliased_import name: (dotted_name) @import.name alias: (identifier) @import.alias)) @import
 (import_from_statement module_name: (_) @import.module (wildcard_import) @import.name) @import
-"""
-
-QUERIES: Final[Mapping[str, str]] = {"python": PYTHON}
