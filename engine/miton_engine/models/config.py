@@ -7,7 +7,7 @@ Rotary scaling follows the semantics of Hugging Face's `rope_scaling`: linear, d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,8 +153,8 @@ class ModelConfig:
                 "embedding is not supported."
             )
 
-    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of all matrices and norms that a checkpoint of this configuration must hold."""
+    def tensor_shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of all matrices and norms that a checkpoint of this configuration must hold."""
         hidden, inner = self.hidden_size, self.intermediate_size
         query, key = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
         layer: dict[str, tuple[int, ...]] = {
@@ -170,20 +170,19 @@ class ModelConfig:
         }
         if self.qk_norm:
             layer |= {"attn_q_norm": (self.head_dim,), "attn_k_norm": (self.head_dim,)}
-        shapes: dict[str, tuple[int, ...]] = {
-            "token_embd.weight": (self.vocab_size, hidden),
-            "output_norm.weight": (hidden,),
-        }
+        yield "token_embd.weight", (self.vocab_size, hidden)
+        yield "output_norm.weight", (hidden,)
         if not self.tie_word_embeddings:
-            shapes["output.weight"] = (self.vocab_size, hidden)
+            yield "output.weight", (self.vocab_size, hidden)
+        # One by one: a damaged file may claim billions of layers, of which the first is missing.
         for index in range(self.num_layers):
-            shapes |= {f"blk.{index}.{name}.weight": shape for name, shape in layer.items()}
-        return shapes
+            for name, shape in layer.items():
+                yield f"blk.{index}.{name}.weight", shape
 
 
 def check_tensors(config: ModelConfig, shapes: Mapping[str, Sequence[int]], where: Path) -> None:
     """Raise `ModelError` unless `shapes`, the tensors found in `where`, are what `config` asks for."""
-    for name, expected in config.tensor_shapes().items():
+    for name, expected in config.tensor_shapes():
         if name not in shapes:
             raise ModelError(f"{where} has no tensor {name!r}; it is not a complete model. Fetch it again.")
         if tuple(shapes[name]) != expected:

@@ -122,6 +122,20 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
             f"The GGUF file has a tokenizer of kind {kind!r}; only byte-level BPE ('gpt2') is supported. "
             "Choose another model with --model."
         )
+    try:
+        return _build(metadata)
+    except ModelError:
+        raise
+    except (
+        Exception
+    ) as error:  # the library raises plain Exception for vocabularies that contradict themselves
+        reason = str(error).splitlines()[0][:200] if str(error) else repr(error)
+        raise ModelError(
+            f"The tokenizer in the GGUF file is damaged ({reason}). Fetch the model again."
+        ) from error
+
+
+def _build(metadata: Mapping[str, Any]) -> Tokenizer:
     tokens: list[str] = metadata["tokenizer.ggml.tokens"]
     types: Sequence[int] = metadata.get("tokenizer.ggml.token_type") or [1] * len(tokens)
     merges = [tuple(merge.split(" ", 1)) for merge in metadata["tokenizer.ggml.merges"]]
