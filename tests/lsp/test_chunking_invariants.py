@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from miton_lsp.chunking import ChunkOptions, chunk_text, chunker_names, estimate_tokens, language_of
 
 SAMPLES = sorted((Path(__file__).parent / "samples").iterdir())
@@ -93,7 +94,9 @@ def test_chunks_of_any_text_cover_it_exactly(text: str, name: str) -> None:
 @given(broken_sources())
 def test_any_token_counter_bounds_the_chunks(named: tuple[str, str]) -> None:
     name, text = named
-    options = ChunkOptions(max_tokens=50, min_tokens=5, count_tokens=lambda part: len(part.encode("utf-8", "replace")))
+    options = ChunkOptions(
+        max_tokens=50, min_tokens=5, count_tokens=lambda part: len(part.encode("utf-8", "replace"))
+    )
     for chunk in chunk_text(text, name, options=options):
         assert len(chunk.text.encode("utf-8", "replace")) <= 50
 
@@ -102,7 +105,9 @@ def test_any_token_counter_bounds_the_chunks(named: tuple[str, str]) -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_every_chunker_covers_every_sample(path: Path, chunker: str) -> None:
     for maximum in (1, 12, 60, 400):
-        check_cover(path.read_text("utf-8"), path.name, ChunkOptions(max_tokens=maximum, min_tokens=1), chunker)
+        check_cover(
+            path.read_text("utf-8"), path.name, ChunkOptions(max_tokens=maximum, min_tokens=1), chunker
+        )
 
 
 HARD = {
@@ -114,7 +119,10 @@ HARD = {
     "ifs 900 deep": ("deep.py", "".join(" " * i + "if x:\n" for i in range(900)) + " " * 900 + "pass\n"),
     "comments that never end": ("star.kt", "/*" * 100_000),
     "elements 20k deep": ("deep.html", "<a>\n" * 20_000),
-    "sections and lists": ("deep.md", "".join("#" * (i % 6 + 1) + " h\n\n" + "> " * 50 + "x\n\n" for i in range(800))),
+    "sections and lists": (
+        "deep.md",
+        "".join("#" * (i % 6 + 1) + " h\n\n" + "> " * 50 + "x\n\n" for i in range(800)),
+    ),
     "only NUL": ("nul.py", "\0" * 100_000),
     "form feeds": ("ff.py", "\f\n" * 50_000),
     "32 KiB and more": ("long.py", "x = 1\n" * 6_000),

@@ -1,14 +1,16 @@
 """Chunks of a file that is being edited: an edit costs what it touches, untouched chunks keep their hash.
 
 Only the edited part is parsed again (tree-sitter), only definitions whose text changed are outlined again.
-For text without syntax errors the result equals a cold `chunk_text`; where the text is broken, the parser's
-recovery may lean on what stood there before, and the chunks still cover the file exactly.
+For text without syntax errors the result equals a cold `chunk_text`. While a bracket is open, the parser may
+see one large error in the rest of the file; then the chunks before and after the edit stay as they were, and
+only the touched one is new, until the syntax is whole again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from tree_sitter import Tree
 
@@ -18,6 +20,11 @@ from .grammars import parse
 from .languages import language_of
 from .outline import OutlineMemo
 from .registry import build_chunks, chunker_named
+from .text_splitting import split_text
+from .unit import Unit
+
+_WORTH_KEEPING: Final = 4_000
+"""Bytes of chunks that a syntax error may renew before the old ones are kept instead."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class ChunkedFile:
     options: ChunkOptions
     chunker: str
     document: Document
+    units: list[Unit] = field(repr=False)
     memo: OutlineMemo = field(repr=False)
     counts: dict[bytes, int] = field(repr=False)
 
@@ -70,9 +78,43 @@ def _chunked(
     )
     units = choose(document, options) if document.source else []
     chunks = build_chunks(document, path, units) if units else []
+    if has_tree and previous is not None and previous.chunks and _is_broken(document):
+        carried = _carried(previous, document, options)
+        kept = build_chunks(document, path, carried) if carried else []
+        if kept and _new_bytes(previous, chunks) > 2 * _new_bytes(previous, kept) + _WORTH_KEEPING:
+            units, chunks = carried, kept
     if len(counts) > 64 + 16 * len(chunks):
         counts.clear()  # counts of texts that are gone; what is needed is counted again
-    return ChunkedFile(path, chunks, options, chunker, document, memo, counts)
+    return ChunkedFile(path, chunks, options, chunker, document, units, memo, counts)
+
+
+def _is_broken(document: Document) -> bool:
+    return document.tree is None or document.tree.root_node.has_error
+
+
+def _new_bytes(previous: ChunkedFile, chunks: list[Chunk]) -> int:
+    known = {chunk.content_hash for chunk in previous.chunks}
+    return sum(c.end_byte - c.start_byte for c in chunks if c.content_hash not in known)
+
+
+def _carried(previous: ChunkedFile, document: Document, options: ChunkOptions) -> list[Unit]:
+    """The units of before, moved; those the edit touched become one, cut as text if too large."""
+    source = document.source
+    start, old_end, new_end = changed_span(previous.document.source, source)
+    units = previous.units
+    first = max(sum(unit.start < start for unit in units) - 1, 0)
+    after = next((i for i in range(first + 1, len(units)) if units[i].start >= old_end), len(units))
+    offset = new_end - old_end
+    rest = [unit.moved(offset) for unit in units[after:]]
+    begin = units[first].start
+    end = rest[0].start if rest else len(source)
+    touched = []
+    if end > begin:
+        cuts = split_text(source, begin, end, options.max_tokens, document.count)
+        head = units[first]
+        touched = [Unit(cut, head.kind, head.symbol, head.header, head.opens, whole=False) for cut in cuts]
+    carried = units[:first] + touched + rest
+    return carried if carried and carried[0].start == 0 else []
 
 
 def _reparse(before: Document, source: bytes) -> Tree | None:
