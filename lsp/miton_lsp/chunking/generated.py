@@ -31,7 +31,7 @@ _MARKS: Final = re.compile(
     r"\bthis (?:file|code) (?:was|is) (?:auto[- ]?|automatically )generated\b",
     re.IGNORECASE | re.DOTALL,
 )
-_COMMENT: Final = re.compile(r"^\s*(?:#|//|/\*|\*|--|;|<!--|\"\"\"|'''|%)")
+_COMMENT: Final = re.compile(r"^(?:\s*(?:#|//|/\*|\*|--|;|<!--|%)|\"\"\"|''')")
 _HEAD_LINES: Final = 12
 _LONG_LINE: Final = 5_000
 _LONG_AVERAGE: Final = 300

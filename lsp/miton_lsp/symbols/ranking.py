@@ -58,7 +58,7 @@ def _meanings(
     for target, definition, item in graph.imported(path, name):
         yield target, definition, f"imported by this file: `{statement(item)}`", IMPORTED
     everywhere = graph.definitions_of(name)
-    rarity = len(everywhere) ** -0.25
+    rarity = max(len(everywhere), 1) ** -0.25
     folder = parent(path)
     for target, definition in everywhere:
         owner = definition.symbol.rpartition(".")[0]
