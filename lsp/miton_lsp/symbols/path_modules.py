@@ -18,14 +18,11 @@ def resolve_go(index: PathIndex, path: str, item: Import) -> list[str]:
     for folder, module in index.go_modules.items():
         if item.module == module or item.module.startswith(module + "/"):
             folders.append(join(folder, item.module[len(module) :].lstrip("/")))
-    if not folders:
+    if not index.go_modules:
         parts = item.module.split("/")
-        if "." in parts[0]:
-            for first in range(1, len(parts)):
-                folders = index.folders_ending_with("/".join(parts[first:]))
-                if folders and (len(parts) - first > 1 or len(parts) <= 4):
-                    break
-                folders = []
+        # The last two components at least, or a folder called `context` would pass for the standard library's.
+        tails = ["/".join(parts[first:]) for first in range(1, len(parts) - 1)] if "." in parts[0] else []
+        folders = next((found for tail in tails if (found := index.folders_ending_with(tail))), [])
     return [
         file
         for folder in folders[:1]

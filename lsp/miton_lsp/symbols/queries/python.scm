@@ -5,8 +5,8 @@
   (attribute attribute: (identifier) @reference.base)
   (subscript value: (identifier) @reference.base)
   (subscript value: (attribute attribute: (identifier) @reference.base))]))
-(module (expression_statement (assignment left: (identifier) @name)) @definition.variable)
-(class_definition body: (block (expression_statement (assignment left: (identifier) @name)) @definition.variable))
+(module (assignment left: (identifier) @name) @definition.variable)
+(class_definition body: (block (assignment left: (identifier) @name) @definition.variable))
 (type_alias_statement left: (type (identifier) @name)) @definition.class
 (call function: (identifier) @reference.call)
 (call function: (attribute attribute: (identifier) @reference.call))

@@ -1,0 +1,172 @@
+"""Bytes in, text out, the same bytes back: encodings, marks, line ends; what is not worth reading says why."""
+
+from __future__ import annotations
+
+import codecs
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from miton_lsp.chunking import (
+    TextEncodingError,
+    binary_reason,
+    chunk_text,
+    decode_text,
+    notebook_code,
+    skip_reason,
+)
+
+
+@settings(max_examples=500)
+@given(st.binary(max_size=200))
+@example(b"\xff\xfe\x00")
+@example(b"\xef\xbb\xbf\xff")
+@example(b"a\rb\nc\r\nd\n\r")
+@example(codecs.BOM_UTF32_LE + "x\U0001f600".encode("utf-32-le"))
+def test_any_bytes_come_back_exactly(data: bytes) -> None:
+    decoded = decode_text(data)
+    assert decoded.encode() == data
+    assert "\r" not in decoded.text
+
+
+@settings(max_examples=200)
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\r\ufeff"), max_size=80),
+    st.sampled_from(["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_marked_text_is_read_in_its_encoding(text: str, encoding: str, newline: str) -> None:
+    marks = {
+        "utf-8": codecs.BOM_UTF8,
+        "utf-16-le": codecs.BOM_UTF16_LE,
+        "utf-16-be": codecs.BOM_UTF16_BE,
+        "utf-32-le": codecs.BOM_UTF32_LE,
+        "utf-32-be": codecs.BOM_UTF32_BE,
+    }
+    if encoding == "utf-16-le" and text.startswith("\0"):
+        return  # the mark of UTF-32
+    decoded = decode_text(marks[encoding] + text.replace("\n", newline).encode(encoding))
+    assert (decoded.text, decoded.encoding, decoded.bom) == (text, encoding, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "encoding", "newline"),
+    [
+        (b"a\r\nb\r\n", "a\nb\n", "utf-8", "\r\n"),
+        (b"a\rb\r", "a\nb\n", "utf-8", "\r"),
+        (b"a\nb\r\nc\r", "a\nb\nc\n", "utf-8", "mixed"),
+        ("def f():\n    pass\n".encode("utf-16-le"), "def f():\n    pass\n", "utf-16-le", "\n"),
+        ("def f():\n    pass\n".encode("utf-16-be"), "def f():\n    pass\n", "utf-16-be", "\n"),
+        (b"caf\xe9\n", "café\n", "latin-1", "\n"),
+        (b"# -*- coding: cp1252 -*-\nx = '\x80'\n", "# -*- coding: cp1252 -*-\nx = '€'\n", "cp1252", "\n"),
+        (b"# coding: nonsense\n\xe9", "# coding: nonsense\né", "latin-1", "\n"),
+        ("x = '\u2028\x85'\n".encode(), "x = '\u2028\x85'\n", "utf-8", "\n"),
+        (b"a\x0cb\n", "a\x0cb\n", "utf-8", "\n"),
+        (b"", "", "utf-8", "\n"),
+    ],
+)
+def test_encoding_and_line_ends_are_found(data: bytes, text: str, encoding: str, newline: str) -> None:
+    decoded = decode_text(data)
+    assert (decoded.text, decoded.encoding, decoded.newline) == (text, encoding, newline)
+
+
+def test_an_edited_text_gets_its_file_s_mark_encoding_and_line_ends() -> None:
+    decoded = decode_text(codecs.BOM_UTF16_LE + "a\r\nb\r\n".encode("utf-16-le"))
+    assert decoded.encode("a\nnew\nb\n") == codecs.BOM_UTF16_LE + "a\r\nnew\r\nb\r\n".encode("utf-16-le")
+
+
+def test_unchanged_lines_of_mixed_files_keep_their_ends() -> None:
+    decoded = decode_text(b"one\ntwo\r\nthree\rfour\r\nfive")
+    assert decoded.encode("one\ntwo\nnew\nthree\nfour\nfive") == b"one\ntwo\r\nnew\r\nthree\rfour\r\nfive"
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from(["a", "b", ""]), max_size=8),
+    st.lists(st.sampled_from(["a", "c", ""]), max_size=8),
+)
+def test_any_edit_of_a_mixed_file_keeps_its_lines(old: list[str], new: list[str]) -> None:
+    ends = ["\n", "\r\n", "\r"]
+    data = "".join(line + ends[i % 3] for i, line in enumerate(["x", "y", *old])).encode()
+    decoded = decode_text(data)
+    assert decode_text(decoded.encode("\n".join(new))).text == "\n".join(new)
+
+
+def test_a_character_without_a_place_is_a_clear_error() -> None:
+    with pytest.raises(TextEncodingError, match="UTF-8"):
+        decode_text(b"caf\xe9").encode("café 🙂")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00\x00", "NUL byte at offset 7"),
+        (b"text \x00 more", "NUL byte at offset 5"),
+        (bytes(range(1, 32)) * 20, "control characters"),
+        ("héllo".encode(), None),
+        ("plain\n".encode("utf-16"), None),
+        ("plain text\n".encode("utf-16-le"), None),
+        (b"caf\xe9", None),
+        (b"", None),
+        (b"\x1b[31mred\x1b[0m\n\x0c", None),
+    ],
+)
+def test_binary_is_told_from_text(data: bytes, reason: str | None) -> None:
+    found = binary_reason(data)
+    assert (found is None) == (reason is None)
+    assert reason is None or reason in str(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "reason"),
+    [
+        ("a.min.js", "x", "minified"),
+        ("dist/app.js", "var a=1;" * 5000, "minified"),
+        ("package-lock.json", "{}", "lock file"),
+        ("api_pb2.py", "x = 1\n", "generated"),
+        ("a.go", "// Code generated by protoc-gen-go. DO NOT EDIT.\npackage a\n", "generated"),
+        ("a.py", "# This file was automatically generated by tool\nx = 1\n", "generated"),
+        ("a.rs", "// @generated by x\n", "generated"),
+        ("main.js.map", "{}", "source map"),
+        ("a.py", "def generate():\n    '''Code generated here. Do not edit lightly.'''\n", None),
+        ("a.py", "text = 'this file was automatically generated'\n", None),
+        ("lock.py", "x = 1\n", None),
+        ("data.csv", "1,2,3\n" * 10_000, None),
+        ("prose.md", ("long paragraph " * 200 + "\n") * 3, None),
+    ],
+)
+def test_generated_and_minified_files_are_skipped_with_a_reason(
+    path: str, text: str, reason: str | None
+) -> None:
+    found = skip_reason(path, text)
+    assert (found is None) == (reason is None), found
+    assert reason is None or reason in str(found)
+
+
+def test_notebook_cells_become_code() -> None:
+    notebook = {
+        "nbformat": 4,
+        "cells": [
+            {"cell_type": "markdown", "source": ["# Title\n", "words"]},
+            {
+                "cell_type": "code",
+                "source": ["%matplotlib inline\n", "def f(x):\n", "    return x"],
+                "outputs": [{}],
+            },
+            {"cell_type": "code", "source": "f(1)\n"},
+            {"cell_type": "raw", "source": ""},
+        ],
+    }
+    code = notebook_code(json.dumps(notebook))
+    assert code is not None
+    assert code == (
+        "# %% [markdown]\n# # Title\n# words\n\n# %%\n# %matplotlib inline\ndef f(x):\n    return x\n\n# %%\nf(1)\n"
+    )
+    assert any(chunk.symbol == "f" for chunk in chunk_text(code, "n.ipynb"))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "{", '{"cells": 3}', '{"cells": [1, {}]}', "[" * 100_000])
+def test_what_is_no_notebook_does_no_harm(text: str) -> None:
+    assert notebook_code(text) in (None, "")
