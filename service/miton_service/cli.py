@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from miton_engine.errors import EngineError
 from rich.console import Console
 
+from miton_engine.errors import EngineError
 from miton_service.errors import ServiceError
 from miton_service.settings import load_settings, parse_size
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from miton_engine.runtime.generation import Generation
-
 from miton_service.errors import ApiError
 from miton_service.metrics import Metrics, flatten
 from miton_service.request_log import RequestLog, RequestRecord
@@ -20,7 +19,6 @@ from miton_service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from miton_engine.runtime.engine import Engine
-
     from miton_service.workspace import Workspace, Workspaces
 
 log = logging.getLogger(__name__)
@@ -67,7 +65,6 @@ class Service:
             report("loading the libraries")
             from miton_engine.models.sources import locate
             from miton_engine.runtime.engine import Engine, EngineSettings
-
             from miton_service.workspace import Workspaces
 
             settings = self.settings

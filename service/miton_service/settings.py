@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from miton_engine.models.registry import DEFAULT_MODEL
-
 from miton_service.errors import SettingsError
 
 DEFAULT_PORT = 8377

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from miton_engine.runtime.requests import Sampling
-
 from miton_service.api.running import Usage
 from miton_service.api.schemas import SamplingFields
 from miton_service.errors import ApiError

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
-from miton_engine.runtime.requests import ChatPrompt, GenerationRequest, TokenLogprob
 from starlette.responses import JSONResponse, Response
 
+from miton_engine.runtime.requests import ChatPrompt, GenerationRequest, TokenLogprob
 from miton_service.api.answers import (
     check_token_ids,
     created,

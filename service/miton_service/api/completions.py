@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
-from miton_engine.runtime.requests import FimPrompt, GenerationRequest, Prompt, TextPrompt, TokenPrompt
 from starlette.responses import JSONResponse, Response
 
+from miton_engine.runtime.requests import FimPrompt, GenerationRequest, Prompt, TextPrompt, TokenPrompt
 from miton_service.api.answers import (
     check_token_ids,
     created,

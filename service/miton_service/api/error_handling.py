@@ -9,11 +9,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from miton_engine.errors import EngineClosed, EngineError, InvalidRequest, PromptTooLong
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from miton_engine.errors import EngineClosed, EngineError, InvalidRequest, PromptTooLong
 from miton_service.api.streaming import ClientGone, error_response
 from miton_service.errors import ApiError, ServiceError
 

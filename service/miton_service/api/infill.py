@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 from fastapi import APIRouter, Request
-from miton_engine.runtime.requests import ChunkSource, FimPrompt, GenerationRequest, Sampling
 from starlette.responses import JSONResponse, Response
 
+from miton_engine.runtime.requests import ChunkSource, FimPrompt, GenerationRequest, Sampling
 from miton_service.api.answers import new_id, stops
 from miton_service.api.completions import LineEnds
 from miton_service.api.running import Running, TextFilter

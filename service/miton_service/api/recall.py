@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from miton_engine.runtime.requests import ChunkSource
-
 from miton_service import context
 from miton_service.api.schemas import AtCursor
 from miton_service.errors import ApiError

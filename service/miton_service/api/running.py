@@ -11,7 +11,6 @@ from typing import Protocol
 from miton_engine import errors
 from miton_engine.errors import EngineError
 from miton_engine.runtime.requests import GenerationRequest, TokenLogprob
-
 from miton_service.api.error_handling import as_api_error, internal_error
 from miton_service.errors import ApiError
 from miton_service.request_log import Outcome, RequestRecord

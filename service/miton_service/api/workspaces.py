@@ -12,23 +12,29 @@ from miton_service.api.schemas import DocumentReference, DocumentRequest, Worksp
 from miton_service.errors import ApiError
 from miton_service.security import confine
 from miton_service.service import Service
+from miton_service.workspace import Workspace
 
 
 def router(service: Service) -> APIRouter:
     """The routes."""
     routes = APIRouter()
 
+    def snapshot(workspace: Workspace) -> dict[str, Any]:
+        told = workspace.snapshot()
+        remaining = told["tokens"] - told["indexed_tokens"]
+        seconds = service.workspaces.seconds_left(workspace, remaining) if remaining else 0.0
+        return {**told, "seconds_left": seconds}
+
     @routes.get("/v1/workspaces")
     async def workspaces() -> dict[str, Any]:
-        snapshots = await asyncio.to_thread(lambda: [w.snapshot() for w in service.workspaces.list()])
+        snapshots = await asyncio.to_thread(lambda: [snapshot(w) for w in service.workspaces.list()])
         return {"object": "list", "data": snapshots}
 
     @routes.post("/v1/workspaces")
     async def open_workspace(body: WorkspaceRequest) -> dict[str, Any]:
         root = _root(body.root)
         workspace = await asyncio.to_thread(service.workspaces.open, root)
-        snapshot: dict[str, Any] = await asyncio.to_thread(workspace.snapshot)
-        return snapshot
+        return await asyncio.to_thread(snapshot, workspace)
 
     @routes.delete("/v1/workspaces")
     async def close_workspace(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from miton_engine.models.doctor import Check, checks
 from rich.console import Console
 
+from miton_engine.models.doctor import Check, checks
 from miton_service.commands.client import connect
 from miton_service.commands.output import print_json
 from miton_service.errors import ServiceError

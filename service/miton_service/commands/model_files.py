@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from miton_engine.models.registry import MODELS
-from miton_engine.models.sources import default_cache_dir, locate
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -18,6 +16,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from miton_engine.models.registry import MODELS
+from miton_engine.models.sources import default_cache_dir, locate
 from miton_service.commands.output import print_json
 from miton_service.settings import ServiceSettings
 

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+
 from miton_service.app import create_app
 from miton_service.service import Service
 from miton_service.settings import ServiceSettings

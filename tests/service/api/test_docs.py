@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from miton_service.app import create_app
 from miton_service.service import Service
 from miton_service.settings import VARIABLES, ServiceSettings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from miton_engine.runtime.requests import ChunkSource
 from miton_service.api.infill import LlamaLimits
 from miton_service.api.running import Unfiltered

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from miton_service.errors import ApiError, SettingsError
 from miton_service.security import confine, host_name, is_allowed_origin, load_or_create_token
 from miton_service.settings import ServiceSettings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from miton_service.errors import SettingsError
 from miton_service.settings import DEFAULT_PORT, VARIABLES, ServiceSettings, load_settings, parse_size
 

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from miton_service.api.tool_calls import ToolCallText
 
 CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "é.py"}}\n</tool_call>'
