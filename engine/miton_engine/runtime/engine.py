@@ -91,6 +91,7 @@ class Engine:
             self.runner, self._memoriser, self._contexts, self.encoder, speculation=settings.speculation
         )
         self._counters = {"requests": 0, "cancelled": 0}
+        self._unfinished: dict[object, Callable[[], None]] = {}  # what to end if the engine is closed first
         self._closed = False
         log.info("model %s ready in %.1f s", checkpoint.name, time.perf_counter() - started)
 
@@ -140,6 +141,7 @@ class Engine:
         generation = Generation(request)
         chat = isinstance(request.prompt, ChatPrompt)
         self._counters["requests"] += 1
+        self._unfinished[generation] = generation.cancelled_at_close
         self._scheduler.submit(
             self._generation_task(generation), Priority.CHAT if chat else Priority.COMPLETION
         )
@@ -154,6 +156,7 @@ class Engine:
         """
         self._check_open()
         future: Future[list[float]] = Future()
+        self._unfinished[future] = lambda: future.set_exception(EngineClosed("The engine was closed."))
         self._scheduler.submit(self._score_task(request, target, dense, future), Priority.CHAT)
         return future
 
@@ -182,6 +185,8 @@ class Engine:
             return
         self._closed = True
         self._scheduler.close()
+        for end in list(self._unfinished.values()):
+            end()
         self._memoriser.close()
         if self.runner.native is not None:
             self.runner.native.release()
@@ -192,7 +197,10 @@ class Engine:
             raise EngineClosed("The engine is closed; open a new one.")
 
     def _generation_task(self, generation: Generation) -> Task:
-        yield from self._generations.task(generation)
+        try:
+            yield from self._generations.task(generation)
+        finally:
+            self._unfinished.pop(generation, None)
         if generation.cancelled:
             self._counters["cancelled"] += 1
         if (stale := self._contexts.stale(generation.request.document)) is not None:
@@ -218,6 +226,9 @@ class Engine:
             future.set_result(logprobs)
         except Exception as error:
             future.set_exception(error)
+        finally:
+            if future.done():
+                self._unfinished.pop(future, None)
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -45,6 +45,11 @@ class Generation:
         """Ask the worker to stop; the stream then ends with finish reason "cancelled"."""
         self._cancelled.set()
 
+    def cancelled_at_close(self) -> None:
+        """End the stream of a generation that the closed engine will never run."""
+        if not self.finished:
+            self.publish(TokenEvent("", finish_reason="cancelled"))
+
     def publish(self, event: TokenEvent) -> None:
         """Append an event (the engine's worker calls this)."""
         with self._changed:

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Generator
 from enum import IntEnum
 
+from miton_engine.errors import EngineClosed
+
 log = logging.getLogger(__name__)
 
 Task = Generator[None, None, None]
@@ -37,10 +39,10 @@ class Scheduler:
         self._thread.start()
 
     def submit(self, task: Task, priority: Priority) -> None:
-        """Queue a task. Raises RuntimeError once closed."""
+        """Queue a task. Raises `EngineClosed` once closed."""
         with self._wake:
             if self._closed:
-                raise RuntimeError("The engine is closed.")
+                raise EngineClosed("The engine is closed; open a new one.")
             self._queues[priority].append(task)
             self._wake.notify()
 
@@ -50,7 +52,7 @@ class Scheduler:
             return {priority.name.lower(): len(queue) for priority, queue in self._queues.items()}
 
     def close(self) -> None:
-        """Stop after the piece in progress; remaining tasks are closed (their `finally` blocks run)."""
+        """Stop after the piece in progress; tasks that have begun are closed (their `finally` blocks run)."""
         with self._wake:
             self._closed = True
             self._wake.notify()

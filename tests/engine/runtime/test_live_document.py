@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from miton_engine.errors import PromptTooLong
 from miton_engine.memory.chunk_kv import ChunkKV
 from miton_engine.memory.chunk_prefill import ChunkPrefill
@@ -61,7 +62,9 @@ def test_without_chunks_the_logits_are_those_of_plain_causal_attention(model: Mo
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
-@given(requests=st.lists(st.tuples(st.sets(st.integers(0, 3)), token_lists, token_lists), min_size=2, max_size=5))
+@given(
+    requests=st.lists(st.tuples(st.sets(st.integers(0, 3)), token_lists, token_lists), min_size=2, max_size=5)
+)
 def test_a_reused_context_equals_a_cold_one_when_no_drift_is_allowed(
     model: Model, requests: list[tuple[set[int], tuple[int, ...], tuple[int, ...]]]
 ) -> None:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from miton_engine.errors import InvalidRequest
+
+from miton_engine.errors import EngineClosed, InvalidRequest
 from miton_engine.runtime.requests import Sampling
 from miton_engine.runtime.sampling import Sampler, top_logprobs
 from miton_engine.runtime.scheduler import Priority, Scheduler, Task
@@ -136,5 +137,5 @@ def test_a_failing_task_does_not_stop_the_others_and_close_ends_what_waits() -> 
     assert ran.wait(5)
     scheduler.close()
     assert closed.is_set()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(EngineClosed, match="closed"):
         scheduler.submit(endless(), Priority.CHAT)
