@@ -18,6 +18,7 @@ from miton_engine.kernels.build import BuildError, find_compiler
 from miton_engine.models.gguf import GGUFFile, config_from_gguf
 from miton_engine.models.hashes import HashMemory
 from miton_engine.models.registry import DEFAULT_MODEL, MODELS, RegisteredModel
+from miton_engine.models.safetensors import SafetensorsCheckpoint
 from miton_engine.models.sources import default_cache_dir
 
 X86_FEATURES = {  # flag of /proc/cpuinfo -> what people call it
@@ -212,24 +213,18 @@ def model_check(model: str, models_dir: Path) -> Check:
         )
     if not known and not path.exists():
         return Check("model", None, f"{model} is not on this machine")
-    if path.is_dir():
-        return Check(
-            "model", True, f"{model}: a directory with {len(list(path.glob('*.safetensors')))} files"
-        )
+    fix = f"Delete {path}; the next start fetches it again." if known else "Fetch or convert the model again."
     try:
+        if path.is_dir():
+            config = SafetensorsCheckpoint(path, name=model, fingerprint="").config
+            return Check("model", True, f"{model}: {config.architecture}, {path}")
         digest = HashMemory(models_dir / "hashes").sha256(path, again=True)
         if known and digest != known.sha256:
-            return Check(
-                "model",
-                False,
-                f"{path} has SHA-256 {digest}, expected {known.sha256}",
-                f"Delete {path}; the next start fetches it again.",
-            )
+            detail = f"{path} has SHA-256 {digest}, expected {known.sha256}"
+            return Check("model", False, detail, fix)
         config = config_from_gguf(GGUFFile(path))
     except ModelError as error:
-        return Check(
-            "model", False, str(error), f"Delete {path}; the next start fetches it again." if known else ""
-        )
+        return Check("model", False, str(error), fix)
     return Check("model", True, f"{model}: {config.architecture}, {path}, SHA-256 {digest[:12]} verified")
 
 

@@ -26,7 +26,6 @@ from miton_engine.models.transfer import (
 CONNECT_SECONDS = 4.0
 READ_SECONDS = 30.0
 TRIES = 5  # without a byte of progress
-BLOCK = 1 << 20
 
 
 def endpoint() -> str:
@@ -73,7 +72,7 @@ def download(url: str, part: Path, size: int, meter: ProgressMeter) -> None:
     `size` is the file's length in bytes. A broken connection is taken up again; `part` stays for next time.
     """
     check_reachable(url)
-    failures = 0
+    failures, first = 0, part.stat().st_size if part.exists() else 0
     while (done := part.stat().st_size if part.exists() else 0) != size:
         if done > size:
             part.unlink()  # left over from another file
@@ -83,8 +82,9 @@ def download(url: str, part: Path, size: int, meter: ProgressMeter) -> None:
         except httpx.HTTPError as error:
             now = part.stat().st_size if part.exists() else 0
             failures = 0 if now > done else failures + 1
-            if failures == TRIES:
-                raise SourceFailed(f"the connection broke: {error or type(error).__name__}") from error
+            unreachable = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and now == first
+            if unreachable or failures == TRIES:  # what never answered will not, the next source may
+                raise SourceFailed(f"the connection failed: {error or type(error).__name__}") from error
             time.sleep(min(0.25 * 2**failures, 5))
             continue
         except OSError as error:
@@ -126,7 +126,7 @@ def _continue(url: str, part: Path, done: int, meter: ProgressMeter) -> None:
         resumed = answer.status_code == 206 and _starts_at(answer, done)
         with part.open("ab" if resumed else "wb") as file:
             done = done if resumed else 0
-            for block in answer.iter_raw(BLOCK):
+            for block in answer.iter_raw():  # as they come: a larger buffer would be lost with the connection
                 file.write(block)
                 done += len(block)
                 meter.update(done)

