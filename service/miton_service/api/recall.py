@@ -18,6 +18,7 @@ from miton_service.service import Service
 
 if TYPE_CHECKING:
     from miton_service.context import RankedChunk
+    from miton_service.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ async def recall_at_cursor(service: Service, body: AtCursor) -> Recalled:
     workspace = service.workspace(body.workspace)
     path = Path(body.path).as_posix()
     await asyncio.to_thread(confine, workspace.root, path)
+    if body.buffer is None:
+        await asyncio.to_thread(_drop_lent_buffer, workspace, path)
     selection = await asyncio.to_thread(
         context.select,
         workspace,
@@ -85,6 +88,14 @@ async def recall_for_question(
         recall_ms=selection.recall_ms,
         workspace=str(workspace.root),
     )
+
+
+def _drop_lent_buffer(workspace: Workspace, path: str) -> None:
+    """A request without `buffer` means the file as it is, not what an earlier request had lent."""
+    with workspace.lock:
+        document = workspace.documents.get(path)
+    if document is not None and getattr(document, "expires", None) is not None:
+        workspace.drop_document(path)
 
 
 def _budget(service: Service, asked: int | None) -> int:

@@ -124,7 +124,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "        net = sum(self.items)\n"
             "        return price_with_tax(\n"
         ),
-        "windows.py": "def greet(name):\r\n    return name\r\n",
+        "windows.py": "def add(a, b):\r\n    return a + b\r\n\r\n\r\ndef subtract(a, b):\r\n",
         "emoji.py": 'FACE = "😀😀"\nNAME = "日本"\n',
         "ignored.py": "SECRET_CONSTANT = 1\n",
         ".env": "API_KEY=very-secret-value\n",

