@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from miton_engine.attention.exact import causal_with_past
 from miton_engine.memory.chunk_prefill import ChunkPrefill
 from miton_engine.memory.kv_cache import KVCache
