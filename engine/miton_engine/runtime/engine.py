@@ -12,15 +12,16 @@ from pathlib import Path
 
 import psutil
 import torch
+from torch import Tensor
 
 from miton_engine.errors import EngineClosed, ModelError
 from miton_engine.kernels.build import load_library
 from miton_engine.kernels.dequantise import dequantise
-from miton_engine.kernels.native import NativeDecoder, native_decoder_available
+from miton_engine.kernels.native import NativeDecoder
 from miton_engine.kernels.packed import Quantization, ThreadPool
 from miton_engine.memory.chunk_prefill import ChunkPrefill
 from miton_engine.memory.store import ChunkStore
-from miton_engine.models.checkpoint import Checkpoint, open_checkpoint
+from miton_engine.models.checkpoint import Checkpoint, QuantizedTensor, open_checkpoint
 from miton_engine.models.decoder import Decoder, bf16_is_fast
 from miton_engine.runtime.generation import Generation
 from miton_engine.runtime.generation_task import GenerationRunner
@@ -76,8 +77,22 @@ class Engine:
         self.checkpoint = checkpoint
         self.config = checkpoint.config
         self.encoder = PromptEncoder(checkpoint.tokenizer, checkpoint.prompt_format)
-        decoder = _decoder(checkpoint, settings, threads)
-        self.runner = ModelRunner(decoder, _native_decoder(checkpoint, decoder, settings, threads))
+        dtype, kernels = _dtype(settings.dtype), settings.directory / "kernels"
+        library = load_library(kernels) if dtype is torch.bfloat16 else None  # its loader logs why it is None
+        self._pool = ThreadPool(library, threads) if library is not None else None
+        decoder = Decoder(checkpoint, dtype, self._dequantise)
+        native = None
+        if self._pool is not None:
+            rotary = decoder.rotary
+            native = NativeDecoder(
+                checkpoint,
+                rotary.cos,
+                rotary.sin,
+                cache=kernels,
+                threads=threads,
+                quantization=settings.quantization,
+            )
+        self.runner = ModelRunner(decoder, native, self._pool)
         self.chunk_prefill = ChunkPrefill(decoder, checkpoint.prompt_format.sink())
         self.store = ChunkStore(settings.directory / "chunks", settings.memory_bytes, settings.disk_bytes)
         self._scheduler = Scheduler()
@@ -190,7 +205,12 @@ class Engine:
         self._memoriser.close()
         if self.runner.native is not None:
             self.runner.native.release()
+        if self._pool is not None:
+            self._pool.release()
         self.store.close()
+
+    def _dequantise(self, blocks: QuantizedTensor) -> Tensor | None:
+        return None if self._pool is None else dequantise(self._pool, blocks)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -238,31 +258,6 @@ def _dtype(name: str) -> torch.dtype:
         return {"bf16": torch.bfloat16, "fp32": torch.float32}[name]
     except KeyError:
         raise ModelError(f"dtype is {name!r}; choose auto, bf16 or fp32.") from None
-
-
-def _decoder(checkpoint: Checkpoint, settings: EngineSettings, threads: int) -> Decoder:
-    dtype = _dtype(settings.dtype)
-    library = load_library(settings.directory / "kernels") if dtype is torch.bfloat16 else None
-    if library is None:
-        return Decoder(checkpoint, dtype)
-    pool = ThreadPool(library, threads)
-    try:
-        return Decoder(checkpoint, dtype, lambda blocks: dequantise(pool, blocks))
-    finally:
-        pool.release()
-
-
-def _native_decoder(
-    checkpoint: Checkpoint, decoder: Decoder, settings: EngineSettings, threads: int
-) -> NativeDecoder | None:
-    """The packed decode path, None where it cannot run (the kernels' loader has logged why)."""
-    cache = settings.directory / "kernels"
-    if decoder.dtype is not torch.bfloat16 or not native_decoder_available(cache):
-        return None
-    rotary = decoder.rotary
-    return NativeDecoder(
-        checkpoint, rotary.cos, rotary.sin, cache=cache, threads=threads, quantization=settings.quantization
-    )
 
 
 def _physical_cores() -> int:

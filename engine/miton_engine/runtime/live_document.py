@@ -80,10 +80,7 @@ class LiveContext:
         placed = 0
         for chunk in chunks[same:]:
             tokens = len(chunk.tokens)
-            target = slice(memory.end, memory.end + tokens)
-            offset = memory.length - sink
-            self.cache.k[:, :, target] = self._runner.decoder.rotary.shift(chunk.k, offset)
-            self.cache.v[:, :, target] = chunk.v
+            self._runner.place(self.cache, memory.end, chunk.k, chunk.v, memory.length - sink)
             memory.length += tokens
             placed += tokens
         self._attached = wanted

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from miton_engine.attention.exact import causal_with_past
+from miton_engine.kernels.attach import attach_native, attach_reference
 from miton_engine.kernels.native import NativeDecoder
-from miton_engine.kernels.packed import MAX_TOKENS
+from miton_engine.kernels.packed import MAX_TOKENS, ThreadPool
 from miton_engine.memory.kv_cache import KVCache, SlotRange
 from miton_engine.models.decoder import Decoder
 
@@ -24,9 +25,20 @@ PREFILL_PIECE = 256  # tokens: the most that runs between two looks at the queue
 class ModelRunner:
     """Forward passes that read and write a `KVCache`."""
 
-    def __init__(self, decoder: Decoder, native: NativeDecoder | None = None) -> None:
-        self.decoder, self.native = decoder, native
+    def __init__(
+        self, decoder: Decoder, native: NativeDecoder | None = None, pool: ThreadPool | None = None
+    ) -> None:
+        self.decoder, self.native, self._pool = decoder, native, pool
         self.config = decoder.config
+
+    def place(self, cache: KVCache, slot: int, k: Tensor, v: Tensor, offset: int) -> None:
+        """Write chunk KV [layers, kv_heads, tokens, head_dim] to slots from `slot` on, keys moved by `offset`."""
+        angle = self.decoder.rotary.inv_freq * float(offset)
+        where = (cache.k, cache.v, slot, k, v, angle.cos(), angle.sin())
+        if self._pool is None:
+            attach_reference(*where)
+        else:
+            attach_native(self._pool, *where)
 
     def prefill(
         self, cache: KVCache, region: int, token_ids: Sequence[int], position: int, visible: list[SlotRange]
