@@ -175,3 +175,22 @@ def test_python_functions_begin_their_own_chunk_unless_tiny(package: str) -> Non
                 named += node.name in symbols
     assert total > 10
     assert named / total >= 0.99, f"{named} of {total}"
+
+
+@pytest.mark.parametrize("name", ["a.js", "a.ts", "a.go", "a.rs", "A.java", "a.c", "a.cpp"])
+def test_a_long_comment_above_does_not_cut_the_function_below(name: str) -> None:
+    comment = "".join(
+        f"// {i} words that explain what the function below is good for, at length\n" for i in range(40)
+    )
+    function = {
+        "a.js": "function f(x) {\n" + "  x = g(x);\n" * 30 + "}\n",
+        "a.ts": "export function f(x: number) {\n" + "  x = g(x);\n" * 30 + "}\n",
+        "a.go": "func f(x int) {\n" + "\tx = g(x)\n" * 30 + "}\n",
+        "a.rs": "fn f(mut x: u8) {\n" + "    x = g(x);\n" * 30 + "}\n",
+        "A.java": "class A {\nvoid f(int x) {\n" + "    x = g(x);\n" * 30 + "}\n}\n",
+        "a.c": "void f(int x) {\n" + "    x = g(x);\n" * 30 + "}\n",
+        "a.cpp": "void f(int x) {\n" + "    x = g(x);\n" * 30 + "}\n",
+    }[name]
+    head, _, rest = function.rpartition("class A {\n")
+    chunks = chunk_text(head + ("class A {\n" if name == "A.java" else "") + comment + rest, name)
+    assert any(chunk.text.count("g(x)") == 30 for chunk in chunks)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from miton_lsp.symbols import FileSymbols, Import, SymbolGraph
 
 TREES = {
-    "python": "pkg/__init__.py pkg/a.py pkg/sub/__init__.py pkg/sub/b.py pkg/stub.pyi src/lib/__init__.py src/lib/core.py"
-    " tests/test_a.py script.py tools/helper.py tools/run.py",
+    "python": "pkg/__init__.py pkg/a.py pkg/sub/__init__.py pkg/sub/b.py pkg/stub.pyi src/lib/__init__.py"
+    " src/lib/core.py tests/test_a.py script.py tools/helper.py tools/run.py",
     "javascript": "src/app.ts src/util.ts src/util/index.ts src/view.tsx src/models/index.ts src/models/user.d.ts"
     " src/legacy.js src/esm.ts src/Widget.vue src/components/button.tsx packages/core/package.json"
     " packages/core/src/index.ts packages/core/src/deep.ts web/tsconfig.json web/lib/x.ts web/pages/p.ts",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jedi
 import pytest
+
 from miton_lsp.symbols import SymbolGraph, file_symbols
 
 CALLS_PER_PACKAGE = 40

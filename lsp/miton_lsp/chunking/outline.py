@@ -221,6 +221,11 @@ class Outline:
         if opened or self._fits(start, end):
             self.units.append(Unit(start, kind, symbol, scope.header))
             return
+        begin = line_start(self.source, outer.start_byte)
+        if start < begin and self._fits(begin, end):  # only a long comment above makes it too large
+            self.units.append(Unit(start, kind, symbol, scope.header, whole=False))
+            self.units.append(Unit(begin, kind, symbol, scope.header))
+            return
         starts = [start]
         self._statement_starts(node, starts)
         header = scope.header + (definition_header(self.source, outer, body) if body is not None else "")
