@@ -10,11 +10,9 @@ import time
 from dataclasses import dataclass
 
 from miton_lsp.chunking import Chunk
-
 from miton_service.context.query import STOP_NAMES, Query, query_at
 from miton_service.context.sources import sources
 from miton_service.context.window import Cursor, Window, window_at
-from miton_service.workspace.errors import WorkspaceError
 from miton_service.workspace.identifiers import identifiers
 from miton_service.workspace.workspace import Workspace
 
@@ -52,7 +50,9 @@ def select(
     Raises `WorkspaceError` for a file that is not used or a place that is not in it.
     """
     started = time.perf_counter()
-    text, crlf = _text(workspace, path, buffer)
+    if buffer is not None:
+        workspace.lend_buffer(path, buffer)
+    text, crlf = workspace.text_of(path)
     window = window_at(text, cursor)
     query = query_at(path, window)
     with workspace.lock:
@@ -118,18 +118,13 @@ def _within_budget(workspace: Workspace, ranked: list[RankedChunk], budget: int)
         if len(chosen) == MAX_CHUNKS:
             break
         squeezed = "".join(item.chunk.text.split())
-        tokens = _tokens(workspace, item.chunk)
+        tokens = workspace.files[item.chunk.path].tokens_of(item.chunk)
         if squeezed in texts or not squeezed or used + tokens > budget:
             continue
         texts.add(squeezed)
         used += tokens
         chosen.append(RankedChunk(item.chunk, item.score, item.reasons, tokens))
     return chosen
-
-
-def _tokens(workspace: Workspace, chunk: Chunk) -> int:
-    state = workspace.files[chunk.path]
-    return state.tokens[state.chunks.index(chunk)]
 
 
 def _sticky(
@@ -160,22 +155,3 @@ def _sticky(
 
 def _overlaps(chunk: Chunk, path: str, window: Window) -> bool:
     return chunk.path == path and chunk.start_line <= window.last_line and chunk.end_line >= window.first_line
-
-
-def _text(workspace: Workspace, path: str, buffer: str | None) -> tuple[str, bool]:
-    """LF text of the file, and whether its lines end in CRLF."""
-    if buffer is not None:
-        text = buffer.replace("\r\n", "\n").replace("\r", "\n")
-        with workspace.lock:
-            document = workspace.documents.get(path)
-        if document is None:
-            workspace.take(path, text, 0)
-        return text, "\r\n" in buffer
-    state = workspace.read(path)
-    if state is None:
-        reason = workspace.skipped.get(path, "there is no such file")
-        raise WorkspaceError(
-            f"{path} cannot be used ({reason}). Send its text as `buffer`, or name another file."
-        )
-    crlf = path not in workspace.documents and b"\r\n" in (workspace.root / path).read_bytes()[:65536]
-    return state.text, crlf

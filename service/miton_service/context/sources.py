@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from miton_lsp.chunking import Chunk
-
 from miton_service.context.query import Query
 from miton_service.workspace.workspace import Workspace
 
@@ -86,7 +85,4 @@ def from_mentioned_files(workspace: Workspace, query: Query) -> Ranked:
 def chunk_with_line(workspace: Workspace, path: str, line: int) -> Chunk | None:
     """The chunk of a file that holds a line."""
     state = workspace.files.get(path)
-    for chunk in state.chunks if state is not None else ():
-        if chunk.start_line <= line <= chunk.end_line:
-            return chunk
-    return None
+    return state.chunk_at_line(line) if state is not None else None

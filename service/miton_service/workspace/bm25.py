@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from miton_lsp.chunking import Chunk
-
 from miton_service.workspace.identifiers import identifiers, terms
 
 K1, B = 1.2, 0.75

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 from miton_lsp.chunking import ChunkOptions
-
 from miton_service.workspace.errors import WorkspaceError
 from miton_service.workspace.indexer import Indexer, Memory
 from miton_service.workspace.workspace import Workspace
@@ -35,7 +34,8 @@ class Workspaces:
         if not real.is_dir():
             raise WorkspaceError(f"{root} is no directory; open the root of a repository.")
         real = real.resolve()
-        if real in (Path(real.anchor), Path.home().resolve()):
+        home = Path.home().resolve()
+        if real == home or real in home.parents or real == Path(real.anchor):
             raise WorkspaceError(f"{real} is too much for one workspace; open a repository inside it.")
         with self._lock:
             if real not in self._open:
@@ -80,7 +80,7 @@ class Workspaces:
 
     def seconds_left(self, workspace: Workspace, remaining_tokens: int) -> float | None:
         """Estimated seconds until everything is memorised."""
-        return self._find(workspace.root)[1].seconds_left(remaining_tokens)
+        return workspace.progress.seconds_left(remaining_tokens)
 
     def _find(self, root: Path) -> tuple[Workspace, Indexer]:
         with self._lock:
