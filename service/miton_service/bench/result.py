@@ -28,7 +28,12 @@ class Bar:
         return self.value >= self.limit if self.direction == "at least" else self.value <= self.limit
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "value": self.value, "bar": f"{self.direction} {self.limit:g}", "ok": self.ok}
+        return {
+            "name": self.name,
+            "value": self.value,
+            "bar": f"{self.direction} {self.limit:g}",
+            "ok": self.ok,
+        }
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,7 @@ def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Interva
     """Mean of ours - theirs over the same tasks, with its bootstrap percentile interval (Efron, 1979)."""
     differences = [a - b for a, b in zip(ours, theirs, strict=True)]
     generator = random.Random(SEED)
-    means = sorted(
-        mean(generator.choices(differences, k=len(differences))) for _ in range(BOOTSTRAP_ROUNDS)
-    )
+    means = sorted(mean(generator.choices(differences, k=len(differences))) for _ in range(BOOTSTRAP_ROUNDS))
     return Interval(mean(differences), percentile(means, 0.025), percentile(means, 0.975))
 
 
@@ -76,7 +74,8 @@ def edit_similarity(first: str, second: str) -> float:
     for index, letter in enumerate(first, 1):
         diagonal, row[0] = row[0], index
         for place, other in enumerate(second, 1):
-            diagonal, row[place] = row[place], min(
-                row[place] + 1, row[place - 1] + 1, diagonal + (letter != other)
+            diagonal, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, diagonal + (letter != other)),
             )
     return 1.0 - row[-1] / max(len(first), len(second))

@@ -24,6 +24,7 @@ import httpx
 from miton_service.bench.errors import PeerError
 
 START_S = 300.0
+SCORED = 4096  # tokens whose log-probability is asked for
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,6 @@ class Answer:
     cached_tokens: int
     prefill_rate: float
     decode_rate: float
-    logprobs: tuple[float, ...] = ()
 
 
 class LlamaCpp:
@@ -110,6 +110,21 @@ class LlamaCpp:
         body = {"input_prefix": prefix, "input_suffix": suffix, "n_predict": max_tokens, "stop": list(stop),
                 "prompt": "", "cache_prompt": True}  # fmt: skip
         return self._stream("/infill", body)
+
+    def score(self, prompt: Sequence[int], target: Sequence[int]) -> list[float]:
+        """Log-probability (natural) of each token of `target` after `prompt`.
+
+        Its server scores no given text, so each token is looked up among the likeliest; one that is not there
+        counts as the last that is, which is in llama.cpp's favour.
+        """
+        logprobs = []
+        for index, token in enumerate(target):
+            body = {"prompt": [*prompt, *target[:index]], "n_predict": 1, "n_probs": SCORED, "temperature": 0.0,
+                    "cache_prompt": True}  # fmt: skip
+            listed = self._post("/completion", body)["completion_probabilities"][0]["top_logprobs"]
+            found = (item["logprob"] for item in listed if item["id"] == token)
+            logprobs.append(float(next(found, listed[-1]["logprob"])))
+        return logprobs
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self._client.post(path, json=body)

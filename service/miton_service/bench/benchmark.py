@@ -1,0 +1,90 @@
+"""What a benchmark is: a name, a line for --help, and a function from a `Run` to a `Result`."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from miton_engine.models.sources import default_cache_dir, locate
+from miton_service.bench.errors import BenchmarkError
+from miton_service.bench.machine import describe, physical_cores
+from miton_service.bench.progress import Steps
+from miton_service.bench.result import Result
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a benchmark is to run. `threads` is what each system gets; quick runs take about three minutes."""
+
+    quick: bool
+    console: Console
+    model: str
+    threads: int = field(default_factory=physical_cores)
+    machine: dict[str, Any] = field(default_factory=describe)
+
+    @property
+    def steps(self) -> Steps:
+        return Steps(self.console)
+
+    def model_file(self) -> Path:
+        """The weights file that peers read. Raises `BenchmarkError` for a model that is not one GGUF file."""
+        path = locate(self.model, cache=default_cache_dir() / "models").path
+        if path.suffix != ".gguf":
+            raise BenchmarkError(
+                f"{self.model} is no single GGUF file; peers need one. Choose another --model."
+            )
+        return path
+
+    def pick(self, full: int, quick: int) -> int:
+        """A count for this kind of run."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """An entry of the registry; its module is imported when it runs."""
+
+    name: str
+    summary: str
+    module: str
+
+    def run(self, how: Run) -> Result:
+        function: Callable[[Run], Result] = import_module(f"miton_service.bench.{self.module}").run
+        return function(how)
+
+
+BENCHMARKS = {
+    entry.name: entry
+    for entry in (
+        Benchmark("speed", "prefill and decode tokens/s against llama.cpp", "speed"),
+        Benchmark(
+            "session", "a developer's session: time to first token at each hunk of a release", "session"
+        ),
+        Benchmark("edit-ttft", "time to first token after a function in an early file changed", "edit_ttft"),
+        Benchmark("growth", "time to first token as the repository grows", "growth"),
+        Benchmark("keystroke", "time to first token at each typed character", "keystroke"),
+        Benchmark("cross-file", "quality: arguments of calls defined elsewhere", "cross_file"),
+        Benchmark("infilling", "quality: HumanEval single-line infilling, pass@1", "infilling"),
+    )
+}
+
+
+@contextmanager
+def one_at_a_time(console: Console) -> Iterator[None]:
+    """Wait for another benchmark of this user to end: two at once would measure each other."""
+    directory = default_cache_dir() / "bench"
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            console.print("Another benchmark is running; waiting for it to end ...")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
