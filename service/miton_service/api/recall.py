@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from miton_service.workspace import Workspace
 
 
+COMPUTED_WHILE_ONE_WAITS = 256  # tokens: one piece of prefill, about half a second on two cores
+
+
 @dataclass(frozen=True)
 class Recalled:
     """What is attached: `sources` in the engine's order (most relevant last), `items` best first."""
@@ -61,12 +64,13 @@ async def recall_at_cursor(service: Service, body: AtCursor) -> Recalled:
         body.buffer,
         _budget(service, body.context_tokens),
     )
+    ranked = await asyncio.to_thread(_affordable, service, selection.ranked)
     return Recalled(
         prefix=selection.prefix,
         suffix=selection.suffix,
         crlf=selection.crlf,
-        sources=_sources(selection.ranked),
-        items=_items(selection.ranked),
+        sources=_sources(ranked),
+        items=_items(ranked),
         recall_ms=selection.recall_ms,
         document=f"{workspace.root}\0{path}",
         path=path,
@@ -88,6 +92,21 @@ async def recall_for_question(
         recall_ms=selection.recall_ms,
         workspace=str(workspace.root),
     )
+
+
+def _affordable(service: Service, ranked: Sequence[RankedChunk]) -> list[RankedChunk]:
+    """While a workspace is still being indexed: chunks in memory, and few others, for nobody waits seconds for a
+    completion. What is left out is computed in the background, so that the next key finds it."""
+    room, kept = COMPUTED_WHILE_ONE_WAITS, []
+    for item in ranked:
+        (source,) = _sources([item])
+        if not service.engine.is_memorised(source):
+            if item.tokens > room:
+                service.engine.memorise(source)
+                continue
+            room -= item.tokens
+        kept.append(item)
+    return kept
 
 
 def _drop_lent_buffer(workspace: Workspace, path: str) -> None:

@@ -197,8 +197,9 @@ def _print_context(miton: dict[str, Any], notes: Console) -> None:
         where = f"{item['path']}:{item['start_line'] + 1}"
         reasons = ", ".join(item["reasons"])
         notes.print(
-            f"  {where} {item['symbol']}  ({item['tokens']} tokens; {reasons})", style="dim", highlight=False
-        )
+            f"  {where} {item['symbol']}  ({item['tokens']} tokens; {reasons})", style="dim", highlight=False,
+            soft_wrap=True,
+        )  # fmt: skip
 
 
 def _write(text: str) -> None:
