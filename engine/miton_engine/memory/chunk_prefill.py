@@ -7,6 +7,7 @@ chunks into one pass keeps the matrix products large; attention alone runs per c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -37,6 +38,7 @@ class ChunkPrefill:
         """
         decoder, config = self._decoder, self._decoder.config
         lengths = [len(chunk) for chunk in chunks]
+        starts = list(itertools.accumulate(lengths))[:-1]  # where each chunk but the first begins
         start = len(self.sink_ids) if start is None else start
         positions = torch.cat([torch.arange(start, start + length) for length in lengths])
         shape = (config.num_layers, config.num_kv_heads, sum(lengths), config.head_dim)
@@ -45,11 +47,11 @@ class ChunkPrefill:
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             k_all[layer], v_all[layer] = k.transpose(0, 1), v.transpose(0, 1)
             sink = [(self.sink_k[layer], self.sink_v[layer])] if start else []
-            parts = zip(q.split(lengths), k.split(lengths), v.split(lengths), strict=True)
+            parts = zip(q.tensor_split(starts), k.tensor_split(starts), v.tensor_split(starts), strict=True)
             return torch.cat([causal_with_past(*part, sink) for part in parts])
 
         decoder.forward(torch.tensor([token for chunk in chunks for token in chunk]), positions, attend)
         return [
             (k.contiguous(), v.contiguous())
-            for k, v in zip(k_all.split(lengths, dim=2), v_all.split(lengths, dim=2), strict=True)
+            for k, v in zip(k_all.tensor_split(starts, dim=2), v_all.tensor_split(starts, dim=2), strict=True)
         ]

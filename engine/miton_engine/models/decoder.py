@@ -127,7 +127,7 @@ class Decoder:
     ) -> Tensor:
         config, tokens = self.config, x.shape[0]
         qkv = layer.qkv(self._norm(x, layer.attention_norm)).view(tokens, -1, config.head_dim)
-        q, k, v = qkv.split([config.num_heads, config.num_kv_heads, config.num_kv_heads], dim=1)
+        q, k, v = qkv.tensor_split((config.num_heads, config.num_heads + config.num_kv_heads), dim=1)
         if layer.q_norm is not None and layer.k_norm is not None:
             q, k = self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)
         q, k = self.rotary.rotate(q, positions), self.rotary.rotate(k, positions)
@@ -139,4 +139,5 @@ class Decoder:
 
 def bf16_is_fast() -> bool:
     """True where the CPU multiplies bf16 matrices in hardware; elsewhere fp32 is both faster and exact."""
-    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+    return has_onednn and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

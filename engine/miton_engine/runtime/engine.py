@@ -23,6 +23,7 @@ from miton_engine.memory.chunk_prefill import ChunkPrefill
 from miton_engine.memory.store import ChunkStore
 from miton_engine.models.checkpoint import Checkpoint, QuantizedTensor, open_checkpoint
 from miton_engine.models.decoder import Decoder, bf16_is_fast
+from miton_engine.models.sources import default_cache_dir
 from miton_engine.runtime.generation import Generation
 from miton_engine.runtime.generation_task import GenerationRunner
 from miton_engine.runtime.live_contexts import LiveContexts
@@ -38,13 +39,6 @@ log = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "qwen2.5-coder-0.5b"
 GIB = 1 << 30
-
-
-def default_cache_dir() -> Path:
-    """Where models and chunk KV are kept: $MITON_CACHE, else the user's cache directory."""
-    if (chosen := os.environ.get("MITON_CACHE")) is not None:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "miton"
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ import gguf
 import numpy as np
 import pytest
 import torch
+
 from miton_engine.kernels.build import load_library
 from miton_engine.kernels.dequantise import dequantise
 from miton_engine.kernels.packed import BLOCK, ThreadPool
 from miton_engine.models.checkpoint import QuantizedTensor
-from miton_engine.runtime.engine import default_cache_dir
+from miton_engine.models.sources import default_cache_dir
 
 
 @pytest.mark.parametrize("kind", sorted(BLOCK))
