@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from miton_lsp.chunking import Chunk
 from miton_service.workspace.identifiers import identifiers, terms
@@ -14,62 +16,118 @@ K1, B = 1.2, 0.75
 COMMON_SHARE = 0.15  # a term in more of the chunks than this says nothing, and its postings are long
 COMMON_FLOOR = 50  # chunks: below this every term counts
 
+Postings = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""Numbers of the chunks that hold a term, and how often each does."""
+
 
 class BM25Index:
     """Chunks by the terms of their path, symbol and identifiers; files are replaced one at a time. Not locked."""
 
     def __init__(self) -> None:
-        self._postings: dict[str, dict[int, int]] = {}
-        self._chunks: dict[int, Chunk] = {}
-        self._terms: dict[int, Counter[str]] = {}
-        self._lengths: dict[int, int] = {}
-        self._by_path: dict[str, list[int]] = {}
-        self._next = 0
-        self._total = 0
+        self._counts: dict[str, dict[int, int]] = {}  # term -> chunk number -> occurrences
+        self._arrays: dict[str, Postings] = {}  # the same as arrays, made when a query first needs them
+        self._chunks: list[Chunk | None] = []
+        self._terms: list[tuple[str, ...]] = []
+        self._lengths = np.zeros(1024, np.float32)  # [capacity] terms of each chunk
+        self._free: list[int] = []
+        self._by_path: dict[str, dict[str, list[int]]] = {}  # path -> content hash -> chunk numbers
+        self._total = 0.0
 
     def __len__(self) -> int:
-        return len(self._chunks)
+        return len(self._chunks) - len(self._free)
 
     def replace(self, path: str, chunks: Sequence[Chunk]) -> None:
-        """The chunks of `path` are now these."""
-        for number in self._by_path.pop(path, ()):
-            for term in self._terms.pop(number):
-                postings = self._postings[term]
-                del postings[number]
-                if not postings:
-                    del self._postings[term]
-            self._total -= self._lengths.pop(number)
-            del self._chunks[number]
+        """The chunks of `path` are now these; only those whose content is new are looked into."""
+        before = self._by_path.pop(path, {})
+        now: dict[str, list[int]] = {}
+        new: list[Chunk] = []
         for chunk in chunks:
-            number, self._next = self._next, self._next + 1
-            counts = Counter(
-                term for name in identifiers(f"{chunk.path} {chunk.symbol} {chunk.header} {chunk.text}")
-                for term in terms(name)
-            )  # fmt: skip
-            for term, count in counts.items():
-                self._postings.setdefault(term, {})[number] = count
-            length = sum(counts.values())
-            self._chunks[number], self._terms[number], self._lengths[number] = chunk, counts, length
-            self._total += length
-            self._by_path.setdefault(path, []).append(number)
+            if kept := before.get(chunk.content_hash):
+                number = kept.pop()
+                self._chunks[number] = chunk  # its lines may have moved
+                now.setdefault(chunk.content_hash, []).append(number)
+            else:
+                new.append(chunk)
+        for numbers in before.values():
+            for number in numbers:
+                self._remove(number)
+        for chunk in new:
+            now.setdefault(chunk.content_hash, []).append(self._add(chunk))
+        if now:
+            self._by_path[path] = now
 
     def rank(self, query: Mapping[str, float], top: int) -> list[tuple[Chunk, float, str]]:
         """The `top` chunks for weighted query terms: (chunk, score, the term that spoke most for it)."""
-        if not self._chunks:
+        count = len(self)
+        if count == 0:
             return []
-        count, average = len(self._chunks), self._total / len(self._chunks)
-        scores: dict[int, float] = {}
-        strongest: dict[int, tuple[float, str]] = {}
+        average = self._total / count or 1.0
+        scores = np.zeros(len(self._chunks), np.float32)
+        weights: dict[str, float] = {}
         for term, weight in query.items():
-            postings = self._postings.get(term)
-            if postings is None or len(postings) > max(COMMON_FLOOR, COMMON_SHARE * count):
+            counts = self._counts.get(term)
+            if counts is None or weight <= 0 or len(counts) > max(COMMON_FLOOR, COMMON_SHARE * count):
                 continue
-            idf = math.log(1 + (count - len(postings) + 0.5) / (len(postings) + 0.5)) * weight
-            for number, frequency in postings.items():
-                norm = K1 * (1 - B + B * self._lengths[number] / average)
-                part = idf * frequency * (K1 + 1) / (frequency + norm)
-                scores[number] = scores.get(number, 0.0) + part
-                if part > strongest.get(number, (0.0, ""))[0]:
-                    strongest[number] = (part, term)
-        best = heapq.nlargest(top, scores.items(), key=lambda item: (item[1], -item[0]))
-        return [(self._chunks[number], score, strongest[number][1]) for number, score in best]
+            weights[term] = weight * math.log(1 + (count - len(counts) + 0.5) / (len(counts) + 0.5))
+            numbers, frequencies = self._postings(term, counts)
+            norm = K1 * (1 - B + B * self._lengths[numbers] / average)
+            scores[numbers] += weights[term] * (K1 + 1) * frequencies / (frequencies + norm)
+        found = min(top, int(np.count_nonzero(scores)))
+        if found == 0:
+            return []
+        best = np.argpartition(-scores, found - 1)[:found]
+        best = best[np.lexsort((best, -scores[best]))]
+        return [self._result(int(number), float(scores[number]), weights) for number in best]
+
+    def _result(self, number: int, score: float, weights: Mapping[str, float]) -> tuple[Chunk, float, str]:
+        chunk = self._chunks[number]
+        assert chunk is not None
+        strongest = max(
+            (term for term in self._terms[number] if term in weights),
+            key=lambda term: weights[term] * self._counts[term][number] / (self._counts[term][number] + K1),
+        )
+        return chunk, score, strongest
+
+    def _postings(self, term: str, counts: Mapping[int, int]) -> Postings:
+        arrays = self._arrays.get(term)
+        if arrays is None:
+            size = len(counts)
+            arrays = (
+                np.fromiter(counts.keys(), np.int32, size),
+                np.fromiter(counts.values(), np.float32, size),
+            )
+            self._arrays[term] = arrays
+        return arrays
+
+    def _add(self, chunk: Chunk) -> int:
+        counts = Counter(
+            term
+            for name in identifiers(f"{chunk.path} {chunk.symbol} {chunk.header} {chunk.text}")
+            for term in terms(name)
+        )
+        if self._free:
+            number = self._free.pop()
+            self._chunks[number], self._terms[number] = chunk, tuple(counts)
+        else:
+            number = len(self._chunks)
+            self._chunks.append(chunk)
+            self._terms.append(tuple(counts))
+            if number >= len(self._lengths):
+                self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+        for term, occurrences in counts.items():
+            self._counts.setdefault(term, {})[number] = occurrences
+            self._arrays.pop(term, None)
+        self._lengths[number] = counts.total()
+        self._total += counts.total()
+        return number
+
+    def _remove(self, number: int) -> None:
+        for term in self._terms[number]:
+            counts = self._counts[term]
+            del counts[number]
+            if not counts:
+                del self._counts[term]
+            self._arrays.pop(term, None)
+        self._total -= float(self._lengths[number])
+        self._chunks[number], self._terms[number] = None, ()
+        self._free.append(number)
