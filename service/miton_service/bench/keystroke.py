@@ -48,6 +48,7 @@ def run(how: Run) -> Result:
         "TTFT p50 ms": median(ttft),
         "TTFT p95 ms": percentile(ttft, 0.95),
         "TTFT largest ms": max(ttft),
+        "queue p50 ms": median([answer.timings["queue_ms"] for answer in answers]),
         "recall p50 ms": median([answer.timings["recall_ms"] for answer in answers]),
         "attach p50 ms": median([answer.timings["attach_ms"] for answer in answers]),
         "prefill p50 ms": median([answer.timings["prefill_ms"] for answer in answers]),

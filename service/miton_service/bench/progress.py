@@ -39,7 +39,7 @@ class Steps:
             )
             with Progress(*columns, console=self.console, transient=True) as bars:
                 task = bars.add_task(title, total=total)
-                yield lambda done: bars.update(task, completed=done)
+                yield lambda done: bars.update(task, completed=min(done, total))
             return
         started = last = time.monotonic()
         self.console.print(f"{title} ...", highlight=False)
@@ -49,7 +49,9 @@ class Steps:
             now = time.monotonic()
             if done and now - last >= LINE_EVERY_S:
                 last = now
-                left = (now - started) / done * (total - done)
-                self.console.print(f"{title}: {done} of {total}, {left:.0f} s left", highlight=False)
+                left = (now - started) / done * max(0, total - done)
+                self.console.print(
+                    f"{title}: {min(done, total)} of {total}, {left:.0f} s left", highlight=False
+                )
 
         yield line

@@ -56,7 +56,9 @@ class LlamaCpp:
 
     def __init__(self, url: str, system: str) -> None:
         self.system = system
-        self._client = httpx.Client(base_url=url, timeout=None, trust_env=False)
+        # llama.cpp drops idle connections after some seconds; a request on a dropped one would fail.
+        fresh = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.Client(base_url=url, timeout=None, trust_env=False, limits=fresh)
 
     @classmethod
     @contextmanager
