@@ -3,6 +3,8 @@
 A task takes one call `name(...)` out of a file, puts the cursor behind its parenthesis, and asks whether the chunk
 that defines `name` is among those selected. `before_name` puts the cursor before the name instead, so that nothing
 at the cursor tells the answer: a harder question, without a bar, that keeps weights from fitting the easy one.
+Tasks of kind "method" do the same for what no import leads to: tasks of kind "function" alone, all of them imported
+names, would reward recalling imports and nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeGuard
 
 from miton_lsp.chunking import ChunkOptions
 from miton_service.context.recall import Selection, select
@@ -24,6 +27,9 @@ MIN_LINE = 25  # calls above this line stand among the imports
 MAX_CALL_LINES = 5
 MIN_TARGET_CHARACTERS = 12
 BUDGET_TOKENS = 8192
+
+TaskKind = Literal["function", "method"]
+Defining = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -61,46 +67,40 @@ def open_for_evaluation(root: Path, options: ChunkOptions | None = None) -> Work
     return workspace
 
 
-def cross_file_tasks(workspace: Workspace, *, per_file: int = 3, seed: int = 0) -> list[Task]:
-    """Calls of functions and classes that the same workspace defines in another file, at most `per_file` a file."""
+def cross_file_tasks(
+    workspace: Workspace, *, kind: TaskKind = "function", per_file: int = 3, seed: int = 0
+) -> list[Task]:
+    """Calls of what the same workspace defines in another file, at most `per_file` in a file.
+
+    "function": `name(...)` of a function or class that the file imports from there. "method": `value.name(...)` of
+    a method whose name is defined once in the workspace, so that it is certain what is meant; no import leads to it.
+    """
     trees = dict(_parsed(workspace))
-    defined = {
-        (path, node.name): node
-        for path, tree in trees.items()
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    functions = {
+        (path, node.name): node for path, tree in trees.items() for node in tree.body if _defines(node)
     }
+    methods = _methods_defined_once(trees)
     tasks: list[Task] = []
     generator = random.Random(seed)
     for path, tree in trees.items():
-        imported = {
-            alias.asname or alias.name: (target, alias.name)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-            for target in _module_files(path, node, trees)
-            if (target, alias.name) in defined and target != path
-        }
+        meanings = methods if kind == "method" else _imported(path, tree, trees, functions)
         calls = [
             node
             for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in imported
-            and node.lineno > MIN_LINE and (node.end_lineno or 0) - node.lineno < MAX_CALL_LINES
-            and (node.args or node.keywords)
+            if isinstance(node, ast.Call) and (node.args or node.keywords) and node.lineno > MIN_LINE
+            and (node.end_lineno or 0) - node.lineno < MAX_CALL_LINES
+            and (name := _called(node, kind)) in meanings and meanings[name][0] != path
         ]  # fmt: skip
         generator.shuffle(calls)
-        used: set[tuple[str, str]] = set()
+        used: set[str] = set()
         for call in calls:
-            assert isinstance(call.func, ast.Name)
-            gold = imported[call.func.id]
-            if gold in used:
+            name = _called(call, kind)
+            if name in used or len(used) == per_file:
                 continue
-            task = _task(workspace.files[path].text, path, call, gold[0], defined[gold])
+            task = _task(workspace.files[path].text, path, call, name, *meanings[name])
             if task is not None:
-                used.add(gold)
+                used.add(name)
                 tasks.append(task)
-            if len(used) == per_file:
-                break
     return tasks
 
 
@@ -123,13 +123,14 @@ def evaluate_recall(
     root: Path,
     *,
     name: str = "",
+    kind: TaskKind = "function",
     limit: int | None = None,
     before_name: bool = False,
     budget_tokens: int = BUDGET_TOKENS,
 ) -> RecallReport:
     """Run the tasks of the repository at `root`."""
     workspace = open_for_evaluation(root)
-    tasks = cross_file_tasks(workspace)
+    tasks = cross_file_tasks(workspace, kind=kind)
     if limit is not None:
         random.Random(0).shuffle(tasks)
         tasks = tasks[:limit]
@@ -186,6 +187,47 @@ def _parsed(workspace: Workspace) -> Iterator[tuple[str, ast.Module]]:
                 continue
 
 
+def _defines(node: ast.AST) -> TypeGuard[Defining]:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+
+
+def _called(call: ast.Call, kind: TaskKind) -> str:
+    """The bare name of what is called; "" for a call of the other kind."""
+    if kind == "method":
+        return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _imported(
+    path: str, tree: ast.Module, files: dict[str, ast.Module], functions: dict[tuple[str, str], Defining]
+) -> dict[str, tuple[str, Defining]]:
+    return {
+        alias.asname or alias.name: (target, functions[target, alias.name])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        for target in _module_files(path, node, files)
+        if (target, alias.name) in functions
+    }
+
+
+def _methods_defined_once(files: dict[str, ast.Module]) -> dict[str, tuple[str, Defining]]:
+    found: dict[str, list[tuple[str, Defining]]] = {}
+    for path, tree in files.items():
+        for node in ast.walk(tree):
+            if _defines(node):
+                found.setdefault(node.name, []).append((path, node))
+    in_classes = {
+        id(node) for tree in files.values() for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+    }  # fmt: skip
+    return {
+        name: places[0]
+        for name, places in found.items()
+        if len(places) == 1 and id(places[0][1]) in in_classes and not name.startswith("__")
+    }
+
+
 def _module_files(path: str, node: ast.ImportFrom, files: dict[str, ast.Module]) -> list[str]:
     """The file that `node` imports from, if it is one of `files`: as Python resolves it, package or module."""
     module = (node.module or "").replace(".", "/")
@@ -196,33 +238,27 @@ def _module_files(path: str, node: ast.ImportFrom, files: dict[str, ast.Module])
 
 
 def _task(
-    text: str,
-    path: str,
-    call: ast.Call,
-    defining_path: str,
-    definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef,
+    text: str, path: str, call: ast.Call, name: str, defining_path: str, definition: Defining
 ) -> Task | None:
-    assert isinstance(call.func, ast.Name)
-    whole = ast.get_source_segment(text, call) or ""
-    name = call.func.id
-    target = whole[len(name) + 1 :]
-    if len(target) < MIN_TARGET_CHARACTERS or not whole.startswith(f"{name}("):
-        return None
     lines = text.split("\n")
     if lines != text.splitlines() + [""] * text.endswith("\n"):
         return None  # form feeds and such: ast counts lines as Python does, editors do not
-    line = lines[call.lineno - 1]
-    column = len(line.encode()[: call.col_offset].decode()) + len(name) + 1
-    start = sum(len(previous) + 1 for previous in lines[: call.lineno - 1]) + column
+    line, last = (call.func.end_lineno or 1) - 1, (call.end_lineno or 1) - 1
+    column = len(lines[line].encode()[: call.func.end_col_offset].decode())
+    last_column = len(lines[last].encode()[: call.end_col_offset].decode())
+    start = sum(len(above) + 1 for above in lines[:line]) + column + 1
+    end = sum(len(above) + 1 for above in lines[:last]) + last_column
+    if text[start - len(name) - 1 : start] != f"{name}(" or end - start < MIN_TARGET_CHARACTERS:
+        return None
     init = next(
         (n for n in definition.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), definition
     )
     return Task(
         path,
-        text[:start] + text[start + len(target) :],
-        Cursor(call.lineno - 1, len(line[:column].encode("utf-16-le")) // 2),
+        text[:start] + text[end:],
+        Cursor(line, len(lines[line][: column + 1].encode("utf-16-le")) // 2),
         name,
-        target,
+        text[start:end],
         defining_path,
         (definition.lineno - 1, init.lineno - 1),
     )
