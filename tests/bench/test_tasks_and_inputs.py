@@ -76,6 +76,6 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None
 def test_places_cut_the_second_half_of_a_line(package_cache: Path) -> None:
     root = package_cache / "click-8.3.0"
     (place,) = repositories.places(root, ["click/core.py"], 5)
-    assert place.buffer == "def run():\n    return compute_e\n"
-    assert place.cursor == (1, 20)
-    assert place.expected == "verything(1, 2)"
+    assert place.buffer == "def run():\n    return compute_\n"
+    assert place.cursor == (1, 19)
+    assert place.expected == "everything(1, 2)"
