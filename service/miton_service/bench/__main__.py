@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"benchmarks:\n{listed}\n\nexit status: 0 all bars kept, 1 a bar missed, 130 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", choices=tuple(BENCHMARKS), metavar="NAME", help="which benchmark; listed below")
+    parser.add_argument(
+        "name", choices=tuple(BENCHMARKS), metavar="NAME", help="which benchmark; listed below"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots of the samples there (SVG)")
     parser.add_argument("--quick", action="store_true", help="a small version of about three minutes")

@@ -10,15 +10,14 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
 from miton_engine.runtime.requests import ChunkSource, FimPrompt, GenerationRequest, Sampling
 from miton_lsp.chunking import ChunkOptions, chunk_text
 from miton_service.bench import packages, repositories
 from miton_service.bench.benchmark import Run
+from miton_service.bench.fresh_process import in_fresh_process
 from miton_service.bench.peers.llamacpp import LlamaCpp, LlamaCppSettings
 from miton_service.bench.prompts import PromptWriter, open_model
 from miton_service.bench.result import Bar, Result
@@ -60,8 +59,9 @@ def run(how: Run) -> Result:
     steps = _steps(writer, tokens, how.pick(5, 2))
     prompts = [writer.write(step.chunks, step.prompt) for step in steps]
     targets = [writer.encode(step.expected) for step in steps]
-    with how.steps.stage("edit-ttft: Miton", 1), ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        measured = {"Miton": pool.submit(measure_engine, how.model, how.threads, steps, targets).result()}
+    with how.steps.stage("edit-ttft: Miton", 1):
+        ours = in_fresh_process(measure_engine, how.model, how.threads, steps, targets)
+    measured = {"Miton": ours}
     n_ctx = max(map(len, prompts)) + max(map(len, targets)) + MAX_TOKENS + 64
     for label, reuse in ((PLAIN, 0), (REUSING, CACHE_REUSE)):
         settings = LlamaCppSettings(how.model_file(), n_ctx, how.threads, cache_reuse=reuse)
@@ -77,7 +77,11 @@ def run(how: Run) -> Result:
         }
         for name, one in measured.items()
     }
-    ours = {**columns.pop("Miton"), "edits": len(steps) - 1, "prompt tokens": float(max(map(len, prompts)))}
+    figures = {
+        **columns.pop("Miton"),
+        "edits": len(steps) - 1,
+        "prompt tokens": float(max(map(len, prompts))),
+    }
     ttft = {name: median(one.ttft_ms) for name, one in measured.items()}
     bars = (
         Bar("TTFT p50, times faster than llama.cpp", ttft[PLAIN] / ttft["Miton"], FASTER_BAR, "at least"),
@@ -87,7 +91,7 @@ def run(how: Run) -> Result:
         "TTFT ms": {name: one.ttft_ms for name, one in measured.items()},
         "NLL": {name: one.nll for name, one in measured.items()},
     }
-    return Result("edit-ttft", how.machine, ours, columns, bars, samples)
+    return Result("edit-ttft", how.machine, figures, columns, bars, samples)
 
 
 def measure_engine(model: str, threads: int, steps: list[Step], targets: list[list[int]]) -> Measured:

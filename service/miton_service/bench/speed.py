@@ -9,14 +9,13 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from miton_engine.models.checkpoint import open_checkpoint
 from miton_engine.models.sources import default_cache_dir
 from miton_service.bench import packages
 from miton_service.bench.benchmark import Run
+from miton_service.bench.fresh_process import in_fresh_process
 from miton_service.bench.peers.llamacpp import LlamaCpp, LlamaCppSettings
 from miton_service.bench.result import Bar, Result
 from miton_service.bench.statistics import median
@@ -46,9 +45,7 @@ def run(how: Run) -> Result:
     system = ""
 
     def miton() -> None:
-        context = get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            _extend(rates["Miton"], pool.submit(measure_engine, how.model, how.threads, prompts).result())
+        _extend(rates["Miton"], in_fresh_process(measure_engine, how.model, how.threads, prompts))
 
     def llamacpp() -> None:
         nonlocal system

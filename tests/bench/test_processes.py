@@ -1,0 +1,73 @@
+"""Processes that benchmarks start end with them: after success, failure, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from miton_service.bench.errors import BenchmarkError
+from miton_service.bench.fresh_process import in_fresh_process
+from miton_service.bench.peers import llamacpp
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True) if "tracker" not in child.name()}
+
+
+def test_a_fresh_process_returns_its_result_and_is_another_one() -> None:
+    assert in_fresh_process(pow, 2, 10) == 1024
+    assert in_fresh_process(os.getpid) != os.getpid()
+
+
+def test_a_failure_there_is_told_here() -> None:
+    with pytest.raises(BenchmarkError, match="ZeroDivisionError"):
+        in_fresh_process(divmod, 1, 0)
+
+
+def test_a_death_there_is_told_here() -> None:
+    with pytest.raises(BenchmarkError, match="exit status 3"):
+        in_fresh_process(os._exit, 3)
+
+
+def test_a_peer_that_cannot_start_says_why_and_is_gone(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    before = _children()
+    settings = llamacpp.LlamaCppSettings(tmp_path / "missing.gguf", 512, 1)
+    with pytest.raises(llamacpp.PeerError, match="did not start"), llamacpp.LlamaCpp.start(settings):
+        pass
+    assert _children() == before
+
+
+@pytest.mark.parametrize("name", ["infilling", "speed"])
+@pytest.mark.real_model
+@pytest.mark.slow
+def test_an_interrupted_benchmark_leaves_no_process_behind(name: str) -> None:
+    command = [sys.executable, "-m", "miton_service.bench", name, "--quick"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    started = _wait_for_children(psutil.Process(process.pid))
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 130, messages.decode()
+    assert b"interrupted" in messages
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert alive == []
+
+
+def _wait_for_children(process: psutil.Process) -> list[psutil.Process]:
+    end = time.monotonic() + 300  # another benchmark may hold the lock
+    while time.monotonic() < end:
+        children = process.children(recursive=True)
+        if any("serve" in child.cmdline() or "spawn_main" in " ".join(child.cmdline()) for child in children):
+            time.sleep(2)  # so that it is at work, not just born
+            return process.children(recursive=True)
+        time.sleep(0.1)
+    raise AssertionError("the benchmark started no process")
