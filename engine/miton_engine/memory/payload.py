@@ -3,7 +3,8 @@
 Byte by byte (all integers little-endian; https://github.com/huggingface/safetensors describes the container):
 
     0       8        u64 n: length of the header
-    8       n        the header, JSON, padded with spaces to a multiple of 8:
+    8       n        the header, JSON in ASCII, names sorted, no spaces, padded at the end with
+                     spaces to a multiple of 8:
                      {"__metadata__": {"format": "miton-chunk-kv", "version": "1", "key": 64 hex digits,
                        "encoding": "native" | "int8", "checksum": 32 hex digits},
                       tensor name: {"dtype", "shape", "data_offsets": [begin, end)}, ...}
@@ -72,7 +73,7 @@ class PayloadHeader:
 
 
 def serialize(payload: Payload) -> tuple[PayloadHeader, bytes, memoryview]:
-    """The header, and the file's bytes in two pieces (the second is a view, not a copy)."""
+    """The header, and the file's bytes: up to the tensors, and the tensors (a view, not a copy)."""
     metadata = {
         "format": FORMAT,
         "version": VERSION,
@@ -80,14 +81,19 @@ def serialize(payload: Payload) -> tuple[PayloadHeader, bytes, memoryview]:
         "encoding": payload.encoding,
         "checksum": _UNSET.decode(),
     }
-    data = save(dict(payload.tensors), metadata)
-    at = data.index(_CHECKSUM_FIELD) + len(_CHECKSUM_FIELD)
-    checksum = xxhash.xxh3_128_hexdigest(data)
-    head = data[:at] + checksum.encode()
-    header = _parse_header(
-        data[_LENGTH_BYTES : _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")]
-    )
-    return header, head, memoryview(data)[len(head) :]
+    data = memoryview(save(dict(payload.tensors), metadata))
+    tensors_at = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
+    # The library orders the metadata by chance; sorted, equal chunks have equal files and checksums.
+    raw = json.dumps(
+        json.loads(bytes(data[_LENGTH_BYTES:tensors_at])), sort_keys=True, separators=(",", ":")
+    ).encode()
+    raw += b" " * (-len(raw) % 8)
+    head = len(raw).to_bytes(_LENGTH_BYTES, "little") + raw
+    digest = xxhash.xxh3_128(head)
+    digest.update(data[tensors_at:])
+    at = head.index(_CHECKSUM_FIELD) + len(_CHECKSUM_FIELD)
+    head = head[:at] + digest.hexdigest().encode() + head[at + len(_UNSET) :]
+    return _parse_header(head[_LENGTH_BYTES:]), head, data[tensors_at:]
 
 
 def read_payload(path: Path) -> Payload:

@@ -7,6 +7,7 @@ payload is dropped and is a miss, a full disk leaves chunks in memory, a broken 
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -98,16 +99,16 @@ class ChunkStore:
         Raises StoreError if its file cannot be deleted.
         """
         self._check(key)
-        with self._lock:
-            self._removals += 1
-            removed = self._memory.remove(key)
+        removed = False
+        try:
             if self._writer is not None:
-                removed |= self._writer.discard(key)
-        if self._writer is not None:
-            try:
-                removed |= self._disk.remove(key)
-            except Exception as error:
-                raise StoreError(f"Cannot remove a chunk from {self._disk.directory}: {error}") from error
+                removed = self._writer.remove(key)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"Cannot remove a chunk from {self._disk.directory}: {error}") from error
+        finally:  # memory last, so that no `get` brings back what it read before the file was gone
+            with self._lock:
+                self._removals += 1
+                removed |= self._memory.remove(key)
         return removed
 
     def pin(self, keys: Collection[str]) -> None:

@@ -34,6 +34,7 @@ class WriteBack:
         self._backlog: OrderedDict[str, tuple[Payload, float]] = OrderedDict()
         self._used: dict[str, float] = {}
         self._wake = threading.Condition()
+        self._disk_lock = threading.Lock()  # taken before `_wake`
         self._closing = False
         self._attempt = self._failed_attempt = 0
         self._retry_at, self._retry_wait = 0.0, _RETRY_SECONDS[0]
@@ -61,10 +62,12 @@ class WriteBack:
         with self._wake:
             return self._backlog[key][0] if key in self._backlog else None
 
-    def discard(self, key: str) -> bool:
-        """Forget a waiting payload. True if there was one."""
-        with self._wake:
-            return self._discard(key)
+    def remove(self, key: str) -> bool:
+        """Forget a payload, waiting or on disk. True if there was one. Raises OSError, sqlite3.Error."""
+        with self._disk_lock:  # a batch that holds the key is either written by now, or will not write it
+            with self._wake:
+                waited = self._discard(key)
+            return self._disk.remove(key) or waited
 
     def touch(self, key: str) -> None:
         """Note that a chunk was used now."""
@@ -107,6 +110,9 @@ class WriteBack:
         self.bytes -= payload.nbytes if payload else 0
         return payload is not None
 
+    def _waits(self, payload: Payload) -> bool:
+        return payload.key in self._backlog and self._backlog[payload.key][0] is payload
+
     def _run(self) -> None:
         noted = time.monotonic()
         while True:
@@ -139,11 +145,14 @@ class WriteBack:
         return batch
 
     def _write(self, batch: list[tuple[Payload, float]]) -> None:
-        written = self._try_disk(lambda: self._disk.write(batch, self._pinned()))
+        with self._disk_lock:
+            with self._wake:
+                batch = [item for item in batch if self._waits(item[0])]  # without what was removed since
+            written = self._try_disk(lambda: self._disk.write(batch, self._pinned()))
         with self._wake:
             if written:
                 for payload, _ in batch:
-                    if (waiting := self._backlog.get(payload.key)) and waiting[0] is payload:
+                    if self._waits(payload):
                         self._discard(payload.key)
                 self.written += len(batch)
                 if not self._backlog and self.problem is not None:
