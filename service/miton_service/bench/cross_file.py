@@ -34,6 +34,7 @@ CONTEXT_TOKENS = 8192
 EVERY = 3  # dense attention over 8K tokens takes half a minute a task: every third task has it
 EXTRA_TOKENS = 12  # generated beyond the target's length
 SEED = 0
+SOURCES = (*packages.DEVELOPMENT, *packages.HELD_OUT)
 NLL_BAR, RECALL_BAR, TASKS_BAR = 0.02, 0.85, 200
 
 NONE = "no context"
@@ -47,6 +48,7 @@ DENSE_8K, MEMORY_8K = "dense prompt, 8K tokens", "chunk memory, 8K tokens"
 class Prepared:
     """A task with its window and the chunks that recall ranks, most relevant last."""
 
+    package: str
     task: Task
     prompt: FimPrompt
     recalled: tuple[ChunkSource, ...]  # at most 12
@@ -107,16 +109,16 @@ def arguments_in(text: str) -> str:
 
 
 def _tasks(how: Run, writer: PromptWriter) -> Iterator[Prepared]:
-    sources = (*packages.DEVELOPMENT, *packages.HELD_OUT)
+    sources = SOURCES[: how.pick(len(SOURCES), 5)]
     for package in how.steps.over(sources, "cross-file: reading packages"):
         workspace = open_for_evaluation(packages.fetch(package), ChunkOptions(count_tokens=writer.count))
         tasks = cross_file_tasks(workspace)
         random.Random(SEED).shuffle(tasks)
         for task in tasks[: how.pick(PER_PACKAGE, 1)]:
-            yield _prepare(workspace, task, writer)
+            yield _prepare(package.name, workspace, task, writer)
 
 
-def _prepare(workspace: Workspace, task: Task, writer: PromptWriter) -> Prepared:
+def _prepare(package: str, workspace: Workspace, task: Task, writer: PromptWriter) -> Prepared:
     workspace.recent.clear()  # tasks know nothing of each other
     workspace.put_document(task.path, task.buffer, 1)
     window = window_at(task.buffer, task.cursor)
@@ -130,6 +132,7 @@ def _prepare(workspace: Workspace, task: Task, writer: PromptWriter) -> Prepared
         if chunk.start_line <= task.defining_lines[-1] <= chunk.end_line
     )
     return Prepared(
+        package,
         task,
         FimPrompt(task.path, window.prefix, window.suffix),
         _sources(recalled),
@@ -210,7 +213,7 @@ def _result(how: Run, tasks: list[Prepared], outcomes: dict[str, dict[int, Outco
     found = mean([float(prepared.found) for prepared in tasks])
     figures: dict[str, float | str] = {
         "tasks": len(tasks),
-        "packages": len((*packages.DEVELOPMENT, *packages.HELD_OUT)),
+        "packages": len({prepared.package for prepared in tasks}),
         "recall finds the defining chunk": found,
         "chunks recalled within 8K tokens, mean": mean(
             [float(len(prepared.within_8k)) for prepared in tasks]

@@ -26,7 +26,7 @@ from miton_service.context.window import Cursor, window_at
 
 CONTEXT_LENGTH = 32_768
 WINDOW_TOKENS = 1_800  # room for the live window, its anchor and the answer
-QUICK_TOKENS = 4_096
+QUICK_TOKENS = 2_560
 SOURCES = (packages.HTTPX, packages.CLICK)
 LIVE = "httpx/_transports/default.py"
 MAX_TOKENS = 8

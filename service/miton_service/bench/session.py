@@ -40,8 +40,8 @@ class Asked:
 
 def run(how: Run) -> Result:
     """Replay with Miton, then with llama.cpp without and with its cache reuse."""
-    budget = how.pick(CONTEXT_TOKENS, 1536)
-    requests = how.pick(MIN_REQUESTS, 6)
+    budget = how.pick(CONTEXT_TOKENS, 1024)
+    requests = how.pick(MIN_REQUESTS, 5)
     asked = _replay(how, budget, requests)
     n_ctx = max(len(one.prompt) for one in asked) + MAX_TOKENS + 64
     ttft = {"Miton": [one.completion.ttft_ms for one in asked]}
