@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
 
 class ReferenceDecoder:
-    """Same arguments and results as `NativeDecoder.step`, for any number of tokens."""
+    """Same arguments and results as `NativeDecoder.step`, for any number of tokens.
 
-    def __init__(self, checkpoint: Checkpoint, cos: Tensor, sin: Tensor) -> None:
+    `round_activations` rounds what enters a product to int8 in groups of 32, as the kernels do.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, cos: Tensor, sin: Tensor, *, round_activations: bool = False
+    ) -> None:
         self.config, self._checkpoint, self._cos, self._sin = checkpoint.config, checkpoint, cos, sin
+        self._round = round_to_int8 if round_activations else lambda x: x
 
     def step(
         self,
@@ -54,7 +60,7 @@ class ReferenceDecoder:
             gated = F.silu(self._linear(h, f"{block}.ffn_gate")) * self._linear(h, f"{block}.ffn_up")
             x = x + self._linear(gated, f"{block}.ffn_down")
         head_name = "output.weight" if self._checkpoint.has("output.weight") else "token_embd.weight"
-        return F.linear(self._norm(x, "output_norm.weight"), tensor(head_name))
+        return F.linear(self._round(self._norm(x, "output_norm.weight")), tensor(head_name))
 
     @property
     def _group(self) -> int:
@@ -82,7 +88,7 @@ class ReferenceDecoder:
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         bias = self._checkpoint.tensor(f"{name}.bias") if self._checkpoint.has(f"{name}.bias") else None
-        return F.linear(x, self._checkpoint.tensor(f"{name}.weight"), bias)
+        return F.linear(self._round(x), self._checkpoint.tensor(f"{name}.weight"), bias)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
         if not self._checkpoint.has(name):
@@ -94,6 +100,13 @@ class ReferenceDecoder:
         half = cos.shape[-1]
         a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
         return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], dim=-1)
+
+
+def round_to_int8(x: Tensor) -> Tensor:
+    """x [..., n] rounded to int8 with one scale per 32 values (ggml's Q8_0, scales in fp32); fp32."""
+    groups = x.reshape(*x.shape[:-1], -1, 32)
+    scale = groups.abs().amax(-1, keepdim=True) / 127
+    return torch.where(scale > 0, (groups / scale).round() * scale, 0.0).reshape(x.shape)
 
 
 def _visible(ranges: Ranges, layer: int, kv_head: int) -> Sequence[tuple[int, int]]:

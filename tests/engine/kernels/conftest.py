@@ -11,6 +11,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+
 from miton_engine.kernels.build import load_library
 from miton_engine.kernels.packed import BLOCK, ThreadPool
 from miton_engine.models.checkpoint import QuantizedTensor

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from miton_engine.kernels.attach import attach_native, attach_reference
 from miton_engine.kernels.packed import ThreadPool
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from miton_engine.kernels import build as build_module
 from miton_engine.kernels.build import BuildError, build, load_library
 

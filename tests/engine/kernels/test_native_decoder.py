@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from miton_engine.errors import ModelError
 from miton_engine.kernels.native import NativeDecoder
 from miton_engine.kernels.reference import ReferenceDecoder
@@ -38,7 +39,7 @@ def make(library_cache: Path, flags: tuple[str, ...], rotary_tables: Tables) -> 
 def random_cache(config: Any, seed: int, slots: int = SLOTS) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shape = (config.num_layers, config.num_kv_heads, slots, config.head_dim)
-    return tuple(2 * torch.randn(shape, generator=generator).bfloat16() for _ in range(2))  # type: ignore[return-value]
+    return tuple(torch.randn(shape, generator=generator).bfloat16() for _ in range(2))  # type: ignore[return-value]
 
 
 def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
@@ -56,14 +57,14 @@ def compare(make: Make, rotary_tables: Tables) -> Callable[..., None]:
 def compare_step(
     make: Make, rotary_tables: Tables, checkpoint: Any, threads: int, *step: Any, seed: int
 ) -> None:
-    reference = ReferenceDecoder(checkpoint, *rotary_tables(checkpoint.config))
+    reference = ReferenceDecoder(checkpoint, *rotary_tables(checkpoint.config), round_activations=True)
     keys, values = random_cache(checkpoint.config, seed)
     k, v = keys.clone(), values.clone()
     token_ids, positions, slot, ranges = step
     expected = reference.step(token_ids, positions, slot, k, v, ranges)
     decoder = make(checkpoint, threads)
     got = decoder.step(token_ids, positions, slot, keys, values, ranges)
-    # Activations are rounded to 8 bits before every product: about 1% of the logits' norm after two layers.
+    # What is left: bf16 queries and softmax weights, and activations half-way between two int8 values.
     assert relative_error(got, expected) < 0.03
     new = slice(slot, slot + len(token_ids))
     assert relative_error(keys[:, :, new].float(), k[:, :, new].float()) < 0.03

@@ -10,7 +10,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from miton_engine.kernels.packed import BLOCK, GGML_KINDS, PackedMatrix, ThreadPool, quantise
+from miton_engine.kernels.reference import round_to_int8
 
 Blocks = Callable[..., np.ndarray]
 few = settings(
@@ -22,13 +24,6 @@ few = settings(
 
 def dequantised(kind: str, raw: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(gguf.dequantize(raw, gguf.GGMLQuantizationType[kind])).float()
-
-
-def round_to_int8(x: torch.Tensor) -> torch.Tensor:
-    """What the kernels make of activations: int8 with one scale per 32."""
-    groups = x.unflatten(-1, (-1, 32))
-    scale = groups.abs().amax(-1, keepdim=True) / 127
-    return torch.where(scale > 0, (groups / scale).round() * scale, 0.0).flatten(-2)
 
 
 @pytest.mark.parametrize("kind", GGML_KINDS)

@@ -123,6 +123,25 @@ inline F32x16 sums(const F32x16 a[16]) {
     return {_mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd))};
 }
 
+
+#if defined(__AVX512BF16__)
+#define MITON_BF16 1
+struct Pairs { __m512i v; };  // 16 lanes of two bf16
+inline Pairs load_pairs(const void* p) { return {_mm512_loadu_si512(p)}; }
+inline Pairs splat_pair(uint32_t pair) { return {_mm512_set1_epi32(int(pair))}; }
+inline F32x16 dot_bf16(F32x16 acc, Pairs a, Pairs b) { return {_mm512_dpbf16_ps(acc.v, (__m512bh)a.v, (__m512bh)b.v)}; }
+// Rounds 32 floats to bf16, in order.
+inline void store_pairs(void* p, const float* x) {
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x)));
+}
+// Lane i: (a[i], b[i]) for 16 bf16 of each; b null stands for zeros.
+inline void interleave(const uint16_t* a, const uint16_t* b, void* out) {
+    __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)a));
+    __m512i high = b ? _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)b)), 16) : _mm512_setzero_si512();
+    _mm512_storeu_si512(out, _mm512_or_si512(low, high));
+}
+#endif
+
 #elif MITON_AVX2
 
 struct F32x16 { __m256 lo, hi; };
