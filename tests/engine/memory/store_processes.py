@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
+import signal
+import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from deterministic_chunks import is_right, make_chunk, same
 
+from miton_engine.memory.encoding import kv_encoding
+from miton_engine.memory.payload import Payload
 from miton_engine.memory.store import ChunkStore
+from miton_engine.memory.write_back import WriteBack
+
+TraceFunction = Callable[[FrameType, str, Any], Any]
 
 NUMBERS = 60
 
@@ -51,7 +62,8 @@ def fill_until_killed(directory: Path, seed: int, answers: Connection) -> None:
     store = ChunkStore(directory, memory_bytes=100_000, disk_bytes=1 << 30)
     answers.send([])
     while True:
-        chunks = [make_chunk(draw.randrange(1 << 20)) for _ in range(draw.randint(1, 12))]
+        sizes = [draw.choice((20, 200, 4000)) for _ in range(draw.randint(1, 6))]  # 4 KB to 0.8 MB
+        chunks = [make_chunk(draw.randrange(1 << 20), tokens=size) for size in sizes]
         for chunk in chunks:
             store.put(chunk)
             found = store.get(chunk.key)
@@ -91,8 +103,6 @@ def write_past_a_limit(directory: Path, answers: Connection) -> None:
 
 def write_as_nobody(directory: Path, answers: Connection) -> None:
     """Use a directory as a user who may read but not write it."""
-    import os
-
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
@@ -101,3 +111,31 @@ def write_as_nobody(directory: Path, answers: Connection) -> None:
         store.put(new)
         served = same(store.get(old.key), old), same(store.get(new.key), new)
         answers.send((store.flush(), served, store.stats()["disk"]["problem"]))
+
+
+def die_at_a_line(directory: Path, line: int, answers: Connection) -> None:
+    """Put, evict, remove; kill -9 at the `line`-th line that the writer's thread executes. Answer if it lives."""
+
+    remaining = line
+
+    def trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
+        nonlocal remaining
+        if Path(frame.f_code.co_filename).name not in ("disk.py", "index.py", "write_back.py"):
+            return None
+        if event == "line":
+            remaining -= 1
+            if remaining == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    draw = random.Random(line)
+    store = ChunkStore(directory, memory_bytes=0, disk_bytes=150_000)
+    threading.settrace(trace)  # the threads started from here on
+    writer = WriteBack(store._disk, frozenset)
+    for _ in range(3):
+        for _ in range(2):
+            chunk = make_chunk(draw.randrange(1 << 20), tokens=100)
+            writer.put(Payload(chunk.key, "native", kv_encoding("native").encode(chunk)))
+        writer.flush()
+        answers.send(chunk.key)
+    answers.send("done")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from deterministic_chunks import is_right
-from store_processes import evict_until_killed, fill_until_killed, hammer
+from store_processes import die_at_a_line, evict_until_killed, fill_until_killed, hammer
 
 KILLS = int(os.environ.get("MITON_KILLS", "20"))
 
@@ -71,3 +71,30 @@ def test_kill_9_at_random_moments_loses_and_alters_nothing(start, open_store, tm
             if directory == tmp_path:
                 assert promised <= keys
     assert len(promised) >= KILLS
+
+
+@pytest.mark.slow
+def test_kill_9_at_every_line_of_the_writer(start, open_store, tmp_path: Path) -> None:
+    """Every 41st line by default, every line from MITON_KILLS=200 on."""
+    step = 1 if KILLS >= 200 else 41
+    line, done = 1, False
+    while not done:
+        child, answers = start(die_at_a_line, tmp_path, line)
+        last = None
+        try:
+            while (answer := answers.recv()) != "done":
+                last = answer
+            done = True
+        except EOFError:
+            pass
+        child.join()
+        store = open_store(memory_bytes=0, disk_bytes=150_000)
+        assert last is None or store.contains(last)
+        assert all(is_right(store.get(key)) for key in sorted(store.keys()))
+        assert store.stats()["disk"]["damaged"] == 0
+        assert store.stats()["disk"]["index_rebuilds"] == 0
+        assert store.stats()["disk"]["entries"] == len(store.keys())
+        assert list(tmp_path.glob("v1/temporary/*")) == []
+        store.close()
+        line += step
+    assert line > 300
