@@ -18,6 +18,7 @@ from miton_service.workspace.workspace import Workspace
 
 RRF_K = 8.0
 MAX_CHUNKS = 12  # a dozen are read as well as in one prompt; more dilute each other
+NEARLY_EQUAL = 0.9
 STICKY_TOP = 3  # while these are attached already, a selection stays
 
 
@@ -112,19 +113,24 @@ def _in_window(chunk: Chunk, query: Query) -> bool:
 
 def _within_budget(workspace: Workspace, ranked: list[RankedChunk], budget: int) -> list[RankedChunk]:
     chosen: list[RankedChunk] = []
-    texts: set[str] = set()
+    texts: list[frozenset[str]] = []
     used = 0
     for item in ranked:
         if len(chosen) == MAX_CHUNKS:
             break
-        squeezed = "".join(item.chunk.text.split())
+        lines = frozenset(filter(None, map(str.strip, item.chunk.text.split("\n"))))
         tokens = workspace.files[item.chunk.path].tokens_of(item.chunk)
-        if squeezed in texts or not squeezed or used + tokens > budget:
+        if not lines or used + tokens > budget or any(_nearly_equal(lines, other) for other in texts):
             continue
-        texts.add(squeezed)
+        texts.append(lines)
         used += tokens
         chosen.append(RankedChunk(item.chunk, item.score, item.reasons, tokens))
     return chosen
+
+
+def _nearly_equal(lines: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two chunks say the same: of all their lines, nine in ten are in both."""
+    return len(lines & other) >= NEARLY_EQUAL * len(lines | other)
 
 
 def _sticky(

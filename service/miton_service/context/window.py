@@ -8,6 +8,7 @@ from miton_service.workspace.errors import WorkspaceError
 
 PREFIX_CHARACTERS = 3000
 SUFFIX_CHARACTERS = 900
+STEP_CHARACTERS = 512
 STEP_LINES = 16  # the window's ends lie on multiples of this, so they move once in 16 new lines
 
 
@@ -39,8 +40,18 @@ def window_at(text: str, cursor: Cursor) -> Window:
     column = _from_utf16(lines[cursor.line], cursor.character)
     first = _start(lines, cursor.line)
     end = _end(lines, cursor.line)
-    before = "\n".join([*lines[first : cursor.line], lines[cursor.line][:column]])
-    after = "\n".join([lines[cursor.line][column:], *lines[cursor.line + 1 : end]])
+    left, right = lines[cursor.line][:column], lines[cursor.line][column:]
+    if (
+        len(left) > PREFIX_CHARACTERS
+    ):  # a line as long as a file: the cut is sticky like the window's first line
+        first, left = (
+            cursor.line,
+            left[-(-(len(left) - PREFIX_CHARACTERS) // STEP_CHARACTERS) * STEP_CHARACTERS :],
+        )
+    if len(right) > SUFFIX_CHARACTERS:
+        end, right = cursor.line + 1, right[:SUFFIX_CHARACTERS]
+    before = "\n".join([*lines[first : cursor.line], left])
+    after = "\n".join([right, *lines[cursor.line + 1 : end]])
     return Window(before, after, first, end - 1)
 
 

@@ -1,27 +1,31 @@
 """Which paths git would ignore: nested .gitignore files, negation, anchoring, .git/info/exclude, the global file.
 
-Patterns are matched by `pathspec`; this module only decides which file's patterns speak first, as gitignore(5)
-says: the deepest file wins, within one file the last pattern wins, an excluded directory hides all below it, and
-what git tracks is never ignored. A nested repository starts anew, as it does for git.
+Patterns are translated by `pathspec`. This module decides which of them speaks, as gitignore(5) says: the deepest
+file wins, within one file the last pattern wins, an excluded directory hides all below it, and what git tracks is
+never ignored. A nested repository starts anew. Like git, and unlike pathspec's own matching, a pattern is asked about
+one entry and answers for that entry alone: `!/a` does not bring back what other patterns exclude below `a`. Names and
+patterns are bytes to git (`?` is one byte, not one letter): here they are compared as one character for each byte.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 GIT_TIMEOUT_S = 20
+_OTHER_SPACE_AT_END = re.compile(r"\\?([^\S ])\Z")
 
 
 @dataclass(frozen=True)
 class IgnoreRules:
-    """Rules in force in one directory, the deepest last. A spec's patterns are relative to the path beside it."""
+    """Rules in force in one directory, the deepest last: patterns with the directory they are relative to."""
 
-    specs: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+    patterns: tuple[tuple[str, tuple[Pattern, ...]], ...] = ()
     tracked: frozenset[str] = frozenset()  # absolute paths of files in git's index, and of their directories
     excluded: bool = False  # the directory itself is ignored: only what is tracked remains
 
@@ -49,7 +53,7 @@ class IgnoreRules:
         if os.path.lexists(f"{directory}/.git"):
             return IgnoreRules.for_root(Path(directory)).with_own(directory)
         if self.excluded or self._matches(directory, True):
-            return IgnoreRules(self.specs, self.tracked, excluded=True)
+            return IgnoreRules(self.patterns, self.tracked, excluded=True)
         return self.with_own(directory)
 
     def with_own(self, directory: str) -> IgnoreRules:
@@ -64,11 +68,11 @@ class IgnoreRules:
         return self.excluded or self._matches(path, is_directory)
 
     def _matches(self, path: str, is_directory: bool) -> bool:
-        for base, spec in reversed(self.specs):
-            relative = path[len(base) :].lstrip("/") + ("/" if is_directory else "")
-            include = spec.check_file(relative).include
-            if include is not None:
-                return include
+        for base, patterns in reversed(self.patterns):
+            relative = os.fsencode(path[len(base) :].lstrip("/")).decode("latin-1")
+            for pattern in reversed(patterns):
+                if (is_directory or not pattern.directories_only) and pattern.regex.search(relative):
+                    return pattern.ignores
         return False
 
     def _with_file(self, base: str, file: Path | None) -> IgnoreRules:
@@ -77,27 +81,41 @@ class IgnoreRules:
             data = file.read_bytes() if file is not None else b""
         except OSError:
             return self
-        text = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf"))
-        patterns = [line.removesuffix("\r") for line in text.split("\n")]
-        if not any(patterns):
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+        patterns = tuple(filter(None, (Pattern.of(line.removesuffix("\r")) for line in text.split("\n"))))
+        if not patterns:
             return self
-        return IgnoreRules((*self.specs, (base, _spec(patterns))), self.tracked, self.excluded)
+        return IgnoreRules((*self.patterns, (base, patterns)), self.tracked, self.excluded)
 
 
-def _spec(patterns: list[str]) -> GitIgnoreSpec:
-    """A line that is no pattern matches nothing, as in git."""
-    try:
-        return GitIgnoreSpec.from_lines(patterns)
-    except ValueError:
-        return GitIgnoreSpec.from_lines(line for line in patterns if _is_pattern(line))
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One line of an ignore file: what it matches, and whether it ignores or brings back."""
 
+    regex: re.Pattern[str]
+    ignores: bool
+    directories_only: bool
 
-def _is_pattern(line: str) -> bool:
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
+    @classmethod
+    def of(cls, line: str) -> Pattern | None:
+        """None for a comment, a blank, and what is no pattern: such lines match nothing, as in git."""
+        kept = line if line.endswith("\\ ") else line.rstrip(" ")
+        directories_only = kept.endswith("/") and kept.strip("!/") != ""
+        body = kept[:-1] if directories_only else kept
+        # Git cuts off blanks only; pathspec every white space, among them bytes that are the end of a letter.
+        body = _OTHER_SPACE_AT_END.sub(r"[\1]", body)
+        try:
+            translated = GitIgnoreSpecPattern(body)
+        except ValueError:
+            return None
+        if translated.regex is None or translated.include is None:
+            return None
+        source = str(translated.regex.pattern)
+        if source != ".":  # "." is pathspec's "everything"
+            # With its mark, the expression ends where the entry ends or goes on below it; without, it is a prefix
+            # that only what lies below has.
+            source = f"(?:{source})" + (r"\Z" if "?P<ps_d>" in source else r"[\s\S]")
+        return cls(re.compile(source), translated.include, directories_only)
 
 
 def _git(directory: Path, *arguments: str) -> bytes | None:

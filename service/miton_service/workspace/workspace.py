@@ -165,6 +165,7 @@ class Workspace:
 
         Raises `WorkspaceError`, saying why, for a file that is not there or not read.
         """
+        self._refuse(path, "")
         with self.lock:
             document = self.documents.get(path)
         if document is not None:
@@ -266,6 +267,10 @@ class Workspace:
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _refuse(self, path: str, text: str) -> None:
+        if path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise WorkspaceError(
+                f"The path is {path!r}; give it relative to the workspace, without . and .. in it."
+            )
         reason = reason_by_name(path) or reason_by_size(len(text))
         if reason is None and is_secret_text(text):
             reason = "secret file: it holds a private key"

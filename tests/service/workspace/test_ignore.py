@@ -15,7 +15,7 @@ from miton_service.workspace.ignore import IgnoreRules
 from miton_service.workspace.walk import Listing, walk
 
 DIRECTORIES = ("", "a", "b", "a/b", "a/b/a", "build", "a/build")
-NAMES = ("a", "b", "x.py", "y.txt", "build", "#x", "!x", "x y", "[x]", "é.py", "X.py", ".hidden")
+NAMES = ("a", "b", "x.py", "y.txt", "build", "#x", "!x", "x y", "[x]", "é.py", "à", "X.py", ".hidden")
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -60,7 +60,7 @@ patterns = st.one_of(
         ["*.py", "!x.py", "/a", "a/", "!a/", "b/*", "!b/x.py", "**/b", "a/**", "a/**/x.py", "/*", "!/a", "build",
          "build/", "!build/x.py", "\\#x", "\\!x", "#x", "x\\ y", "x y ", "x\\ ", "[xy].*", "[!x].py", "[a-", "?.py",
          "**", "***", "a**b", "**/", "/**", "/", "!", "\\", "é.py", "x.p[y]", "\\[x\\]", ".*", "!.gitignore", "a/b/",
-         "/a/b/*", "!/a/b/x.py", "X.py", "*", "!*/", "!*.py"]
+         "/a/b/*", "!/a/b/x.py", "X.py", "*", "!*/", "!*.py", "à", "à/", "?", "??", "[!x]*", "a\t", "x.py\t"]
     ),
     st.text(alphabet="ab/*!?[]x.py\\# ^-", max_size=8),
 )  # fmt: skip
@@ -72,7 +72,7 @@ trees = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     tree=trees,
     ignores=ignore_files,
@@ -80,6 +80,12 @@ trees = st.lists(
     ends=st.sampled_from(["\n", "\r\n"]),
 )
 def test_the_same_files_as_git(
+    tree: list[tuple[str, str]], ignores: dict[str, str], excludes: list[str], ends: str
+) -> None:
+    compare_with_git(tree, ignores, excludes, ends)
+
+
+def compare_with_git(
     tree: list[tuple[str, str]], ignores: dict[str, str], excludes: list[str], ends: str
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -103,6 +109,25 @@ def test_the_same_files_as_git(
             p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file() and ".git" not in p.parts
         }
         assert {path for path in everything if listing.includes(path)} == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "a/b/\n!/a",
+        "a/b\n!a",
+        "*\n!a/",
+        "b/**/",
+        "a/**\n!a/b/",
+        "**/b/\n!/a/",
+        "*/\n!/a/",
+        "a/*\n!a/b/x.py",
+        "/**/x.py\n!a/",
+    ],
+)
+def test_a_pattern_answers_for_an_entry_and_not_for_what_lies_below(repository: Path, lines: str) -> None:
+    plant(repository, {f"{folder}/x.py".lstrip("/"): "x" for folder in DIRECTORIES} | {".gitignore": lines})
+    assert listed_by_us(repository) == listed_by_git(repository)
 
 
 def test_what_git_tracks_is_listed_though_a_pattern_names_it(repository: Path) -> None:
