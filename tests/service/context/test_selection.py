@@ -1,0 +1,206 @@
+"""What is selected at a cursor or for a question, what never is, and where the window's ends are."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import click
+import flask
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from miton_service.context import Cursor, Selection, select, select_for_question, window_at
+from miton_service.context.evaluation import evaluate_recall, open_for_evaluation
+from miton_service.context.recall import MAX_CHUNKS
+from miton_service.workspace import Workspace, WorkspaceError
+
+BODY = "".join(f"    value = step_{i}(value)\n" for i in range(20))
+
+
+def project(root: Path, files: dict[str, str]) -> Workspace:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return open_for_evaluation(root)
+
+
+def symbols(selection: Selection) -> list[str]:
+    return [item.chunk.symbol for item in selection.ranked]
+
+
+def test_the_called_function_of_another_file_comes_first_with_its_reason(tmp_path: Path) -> None:
+    workspace = project(
+        tmp_path,
+        {
+            "shop/prices.py": f"def gross(net, rate):\n{BODY}\n\ndef unrelated(value):\n{BODY}",
+            "shop/cart.py": "from shop.prices import gross\n\n\ndef total(net):\n    return gross(\n",
+        },
+    )
+    selection = select(workspace, "shop/cart.py", Cursor(4, 17), None, 4096)
+    first = selection.ranked[0]
+    assert (first.chunk.path, first.chunk.symbol) == ("shop/prices.py", "gross")
+    assert "imported by this file: `from shop.prices import gross`" in first.reasons[0]
+    assert first.tokens > 20
+    assert selection.prefix.endswith("return gross(")
+    assert selection.suffix == "\n"
+
+
+def test_a_class_that_is_called_brings_its_constructor(tmp_path: Path) -> None:
+    methods = "".join(
+        f"    def other{i}(self, value):\n{BODY.replace('    value', '        value')}\n" for i in range(30)
+    )
+    workspace = project(
+        tmp_path,
+        {
+            "a.py": f'class Client:\n    """Doc."""\n\n{methods}    def __init__(self, url, *, retries):\n'
+            + "        self.retries = retries\n" * 40,
+            "b.py": "from a import Client\n\nclient = Client(\n",
+        },
+    )
+    selection = select(workspace, "b.py", Cursor(2, 16), None, 8192)
+    assert any("def __init__(self, url, *, retries)" in item.chunk.text for item in selection.ranked)
+
+
+def test_distant_functions_of_the_same_file_are_recalled_and_the_window_never(tmp_path: Path) -> None:
+    functions = [f"def part{i}(value):\n{BODY}\n\n" for i in range(40)]
+    text = "".join(functions) + "def last(value):\n    return part3("
+    workspace = project(tmp_path, {"a.py": text})
+    line = text.count("\n")
+    selection = select(workspace, "a.py", Cursor(line, len("    return part3(")), None, 8192)
+    assert symbols(selection)[0] == "part3"
+    first_line = line - selection.prefix.count("\n")
+    assert all(item.chunk.end_line < first_line for item in selection.ranked)
+
+
+def test_budget_and_number_of_chunks_are_kept(tmp_path: Path) -> None:
+    names = [f"f{i}" for i in range(40)]
+    files = {f"m{name}.py": f"def {name}(value):\n{BODY.replace('step', name)}" for name in names}
+    calls = "".join(f"    {name}(1)\n" for name in names)
+    workspace = project(tmp_path, {**files, "main.py": f"def main():\n{calls}"})
+    for budget in (0, 1, 200, 500, 100_000):
+        selection = select(workspace, "main.py", Cursor(41, 0), None, budget)
+        assert sum(item.tokens for item in selection.ranked) <= budget
+        assert len(selection.ranked) <= MAX_CHUNKS
+    assert len(selection.ranked) == MAX_CHUNKS
+    assert [i.score for i in selection.ranked] == sorted((i.score for i in selection.ranked), reverse=True)
+
+
+def test_copies_and_near_copies_are_attached_once(tmp_path: Path) -> None:
+    copies = {f"v{i}/parse.py": f"def parse(value):\n{BODY}    return {i}\n" for i in range(6)}
+    workspace = project(tmp_path, {**copies, "main.py": "def main():\n    parse(\n"})
+    selection = select(workspace, "main.py", Cursor(1, 10), None, 8192)
+    assert symbols(selection).count("parse") == 1
+
+
+def test_the_selection_stays_while_one_types_in_a_line(tmp_path: Path) -> None:
+    workspace = project(
+        tmp_path,
+        {
+            "a.py": f"def alpha(value):\n{BODY}\n\ndef beta(value):\n{BODY}",
+            "b.py": "from a import alpha, beta\n\n",
+        },
+    )
+    seen = set()
+    typed = "result = alpha(1, value=2, other=3)"
+    for end in range(len("result = alpha("), len(typed) + 1):
+        buffer = f"from a import alpha, beta\n\n{typed[:end]}\n"
+        selection = select(workspace, "b.py", Cursor(2, end), buffer, 4096)
+        seen.add(tuple(item.chunk.content_hash for item in selection.ranked))
+    assert len(seen) == 1
+
+
+def test_an_unsaved_import_counts(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"a.py": f"def alpha(value):\n{BODY}", "b.py": "x = 1\n"})
+    buffer = "from a import alpha\n\nx = alpha(\n"
+    assert symbols(select(workspace, "b.py", Cursor(2, 10), buffer, 4096))[0] == "alpha"
+    assert symbols(select(workspace, "new/c.py", Cursor(2, 10), buffer, 4096))[0] == "alpha"
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [("What does `gross_price` do?", "prices.py"), ("how is the gross price computed", "prices.py"),
+     ("Explain prices.py", "prices.py"), ("Where is mail sent?", "mail.py"), ("why does send_mail fail", "mail.py")],
+)  # fmt: skip
+def test_a_question_finds_what_it_names(tmp_path: Path, question: str, path: str) -> None:
+    workspace = project(
+        tmp_path,
+        {
+            "prices.py": f'def gross_price(net):\n    """The gross price."""\n{BODY}',
+            "mail.py": f'def send_mail(to):\n    """Mail is sent here."""\n{BODY}',
+            "other.py": f"def unrelated(value):\n{BODY}",
+        },
+    )
+    selection = select_for_question(workspace, question, 4096)
+    assert selection.ranked[0].chunk.path == path
+    assert selection.ranked[0].reasons
+
+
+@pytest.mark.parametrize("question", ["", "?!", "the of and", "😀" * 500, "x" * 100_000])
+def test_a_question_without_names_is_no_error(tmp_path: Path, question: str) -> None:
+    workspace = project(tmp_path, {"a.py": f"def alpha(value):\n{BODY}"})
+    assert len(select_for_question(workspace, question, 4096).ranked) <= 1
+
+
+@pytest.mark.parametrize("cursor", [Cursor(-1, 0), Cursor(3, 0), Cursor(0, 5), Cursor(0, -1), Cursor(1, 1)])
+def test_a_cursor_outside_the_text_or_inside_a_letter_is_an_error(cursor: Cursor) -> None:
+    with pytest.raises(WorkspaceError, match="cursor"):
+        window_at("abcd\n😀\n", cursor)
+
+
+def test_an_error_at_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"a.py": "x = 1\n"})
+    with pytest.raises(WorkspaceError, match=r"no such file.*buffer"):
+        select(workspace, "b.py", Cursor(0, 0), None, 4096)
+
+
+lines = st.lists(st.text(alphabet="ab 😀é日(\t", max_size=60), min_size=1, max_size=200)
+
+
+@given(lines=lines, data=st.data())
+def test_prefix_and_suffix_are_the_text_around_the_cursor(lines: list[str], data: st.DataObject) -> None:
+    text = "\n".join(lines)
+    line = data.draw(st.integers(0, len(lines) - 1))
+    column = data.draw(st.integers(0, len(lines[line])))
+    window = window_at(text, Cursor(line, len(lines[line][:column].encode("utf-16-le")) // 2))
+    at = sum(len(above) + 1 for above in lines[:line]) + column
+    assert text[:at].endswith(window.prefix)
+    assert text[at:].startswith(window.suffix)
+    assert window.first_line == line - window.prefix.count("\n")
+    assert window.last_line == line + window.suffix.count("\n")
+
+
+def test_the_window_s_start_moves_once_in_many_typed_lines() -> None:
+    starts = []
+    for count in range(400, 464):
+        text = "".join(f"value_{i:04} = call({i})\n" for i in range(count))
+        starts.append(window_at(text, Cursor(count, 0)).first_line)
+    assert len(set(starts)) <= 5
+    assert starts == sorted(starts)
+
+
+def test_a_line_as_long_as_a_file_gives_a_small_window() -> None:
+    text = "x = 1\n" + "abc(1), " * 100_000 + "\ny = 2\n"
+    starts = set()
+    for column in range(400_000, 400_100):
+        window = window_at(text, Cursor(1, column))
+        assert len(window.prefix) <= 3600
+        assert len(window.suffix) <= 1000
+        starts.add(column - len(window.prefix))
+    assert len(starts) <= 2
+
+
+@pytest.mark.parametrize("package", [flask, click], ids=["flask", "click"])
+def test_recall_finds_the_definition_of_calls_in_a_real_package(package: object, tmp_path: Path) -> None:
+    """A guard under what was measured over eleven packages (1.0 in most); with BM25 alone, methods are at 0.4."""
+    source = Path(inspect.getfile(package)).parent  # type: ignore[arg-type]
+    for file in source.rglob("*.py"):
+        target = tmp_path / source.name / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    for kind in ("function", "method"):
+        report = evaluate_recall(tmp_path, kind=kind)
+        assert report.tasks >= 10
+        assert report.found >= 0.9
+        assert report.found_signature >= 0.9
