@@ -99,6 +99,9 @@ def _ask(
         root, hunk.path, moment.buffer, moment.cursor, max_tokens=MAX_TOKENS, context_tokens=budget
     )
     current = {**texts, hunk.path: moment.buffer}
+    for item in completion.context:  # files that no hunk touches and that are no Python, such as a README
+        if item["path"] not in current:
+            current[item["path"]] = (root / item["path"]).read_text(encoding="utf-8")
     chunks = [
         ChunkSource(item["path"], "", _lines(current[item["path"]], item["start_line"], item["end_line"]))
         for item in reversed(completion.context)  # best first there, most relevant last in a prompt
