@@ -8,7 +8,7 @@ import pytest
 
 from miton_service.bench import packages, repositories
 from miton_service.bench.cross_file import arguments_in
-from miton_service.bench.errors import PackageError
+from miton_service.bench.errors import BenchmarkError, PackageError
 from miton_service.bench.infilling_tasks import all_tasks, first_line, sample_tasks
 from miton_service.bench.packages import Package
 
@@ -79,3 +79,25 @@ def test_places_cut_the_second_half_of_a_line(package_cache: Path) -> None:
     assert place.buffer == "def run():\n    return compute_\n"
     assert place.cursor == (1, 19)
     assert place.expected == "everything(1, 2)"
+
+
+@pytest.fixture
+def package_of_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every package is one with three files of 10, 20 and 30 characters."""
+    for name, size in (("a.py", 10), ("b.py", 20), ("c.py", 30)):
+        (tmp_path / "package").mkdir(exist_ok=True)
+        (tmp_path / "package" / name).write_text("x" * size)
+    monkeypatch.setattr(packages, "fetch", lambda package: tmp_path / "package")
+
+
+@pytest.mark.usefixtures("package_of_three")
+def test_a_repository_keeps_its_size_and_has_the_wanted_files_first(tmp_path: Path) -> None:
+    copied = repositories.build(tmp_path / "made", [packages.CLICK], 45, len, ("c.py",))
+    assert copied == ["c.py", "a.py"]
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["a.py", "c.py"]
+
+
+@pytest.mark.usefixtures("package_of_three")
+def test_a_wanted_file_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match=r"c\.py did not fit into 25 tokens"):
+        repositories.build(tmp_path / "made", [packages.CLICK], 25, len, ("c.py",))

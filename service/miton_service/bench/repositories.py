@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from miton_service.bench import packages
+from miton_service.bench.errors import BenchmarkError
 from miton_service.bench.hunks import split_lines
 from miton_service.bench.packages import Package
 
@@ -32,7 +33,8 @@ def build(
 ) -> list[str]:
     """Copy files of `sources`, those named in `first` before the others, until they hold about `tokens` tokens.
 
-    Returns the paths in the order copied. A file that would pass the limit is left out.
+    Returns the paths in the order copied. A file that would pass the limit is left out; raises `BenchmarkError` if
+    it is one of `first`.
     """
     found = [
         (path.relative_to(root).as_posix(), path)
@@ -51,6 +53,10 @@ def build(
         shutil.copyfile(path, target)
         copied.append(name)
         used += size
+    if missing := [name for name in first if name not in copied]:
+        raise BenchmarkError(
+            f"{', '.join(missing)} did not fit into {tokens:,} tokens; ask for a larger size."
+        )
     return copied
 
 
