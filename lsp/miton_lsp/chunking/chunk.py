@@ -12,7 +12,6 @@ from typing import Final
 
 _DIGITS: Final = b"0123456789"
 _NOT_LETTERS: Final = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \n\t\r\f" + _DIGITS
-_BLANKS: Final = b" \t\r\f"
 _WIDE: Final = bytes(range(128, 256))
 
 
@@ -28,7 +27,7 @@ def estimate_tokens(text: str) -> int:
     lines = data.count(b"\n")
     letters = len(data.translate(None, _NOT_LETTERS))
     wide = 0 if text.isascii() else size - len(data.translate(None, _WIDE))
-    marks = len(data.translate(None, _BLANKS)) - letters - digits - lines
+    marks = size - data.count(b" ") - data.count(b"\t") - letters - digits - lines
     return max(
         1, round(0.227 * (letters - wide) + 0.45 * wide + 1.368 * digits + 0.452 * marks + 1.12 * lines)
     )

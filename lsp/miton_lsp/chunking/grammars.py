@@ -1,13 +1,13 @@
 """Parsing with the bundled tree-sitter grammars, within limits that no text can break.
 
 The 0.x wheels of tree-sitter-language-pack carry every grammar; the 1.x ones fetch them on first use, which
-an offline service cannot. The limits are counts, not clocks: the same text gives the same tree everywhere.
+an offline service cannot.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
 from typing import Final, cast
 
 from tree_sitter import Language, Parser, Point, Tree
@@ -19,7 +19,11 @@ MAX_PARSE_BYTES: Final = 1_500_000
 MAX_LINE_BYTES: Final = 50_000
 """A longer line is data or minified code; cut it by size."""
 
-_SLICE: Final = 4096
+MIN_PARSE_SECONDS: Final = 1.0
+PARSE_SECONDS_PER_BYTE: Final = 3e-6
+"""The thread's processor time for a parse: source takes 0.1 to 0.3 s per MB, so only garbage gets there."""
+
+_SLICE: Final = 1 << 16
 _local = threading.local()
 
 
@@ -42,19 +46,22 @@ def language(grammar: str) -> Language:
 def parse(source: bytes, grammar: str, old_tree: Tree | None = None) -> Tree | None:
     """Syntax tree of `source`, or None where the text is beyond the limits.
 
-    `old_tree` must have been edited (`Tree.edit`) to match `source`.
+    `old_tree` must have been edited (`Tree.edit`) to match `source`. The tree has positions only: slice
+    `source` by them, for `Node.text` and query predicates would ask the reader, which is closed by then.
     """
-    if len(source) > MAX_PARSE_BYTES or longest_line(source) > MAX_LINE_BYTES or _unclosed(source):
+    if len(source) > MAX_PARSE_BYTES or longest_line(source) > MAX_LINE_BYTES:
         return None
     parser = parser_for(grammar)
-    budget = 2_000 + len(source) // 40  # code takes one call in 185 bytes, brackets without end one in 10
+    feed = _Feed(source)
     try:
         if old_tree is None:
-            return parser.parse(_reader(source), progress_callback=_counter(budget))
-        return parser.parse(_reader(source), old_tree, progress_callback=_counter(budget))
-    except ValueError:  # the budget ran out: hopeless text, not source code
+            return parser.parse(feed.read, progress_callback=feed.is_spent)
+        return parser.parse(feed.read, old_tree, progress_callback=feed.is_spent)
+    except ValueError:  # the time ran out: hopeless text, not source code
         parser.reset()
         return None
+    finally:
+        feed.release()
 
 
 def longest_line(source: bytes) -> int:
@@ -62,24 +69,27 @@ def longest_line(source: bytes) -> int:
     return max(map(len, source.split(b"\n")))
 
 
-def _unclosed(source: bytes) -> bool:
-    """Comment openers without end: some scanners search to the end of the file at each (200 kB: 237 s)."""
-    return source.count(b"/*") > 500 + 2 * source.count(b"*/")
+class _Feed:
+    """Feeds a text to the parser and stops it when it has had ten times what source code takes.
 
+    Garbage can cost a look to the end of the text at every character. py-tree-sitter (to 0.26) never frees what
+    a reader returned: slices are views, released here, so that the text is not kept with them.
+    """
 
-def _reader(source: bytes) -> Callable[[int, Point], bytes]:
-    def read(offset: int, _point: Point) -> bytes:
-        return source[offset : offset + _SLICE]
+    def __init__(self, source: bytes) -> None:
+        self._view = memoryview(source)
+        self._slices: list[memoryview] = []
+        self._deadline = time.thread_time() + MIN_PARSE_SECONDS + len(source) * PARSE_SECONDS_PER_BYTE
 
-    return read
+    def read(self, offset: int, _point: Point) -> memoryview:
+        piece = self._view[offset : offset + _SLICE]
+        self._slices.append(piece)
+        return piece
 
+    def is_spent(self, _offset: int, _has_error: bool) -> bool:
+        return time.thread_time() > self._deadline
 
-def _counter(budget: int) -> Callable[[int, bool], bool]:
-    calls = 0
-
-    def give_up(_offset: int, _has_error: bool) -> bool:
-        nonlocal calls
-        calls += 1
-        return calls >= budget
-
-    return give_up
+    def release(self) -> None:
+        for piece in self._slices:
+            piece.release()
+        self._view.release()

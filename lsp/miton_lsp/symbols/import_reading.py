@@ -13,12 +13,18 @@ from .model import Import
 WHOLE_FILE: Final = frozenset({"c", "cpp", "ruby", "lua"})
 """Languages whose import brings every name of the file into sight."""
 
+LOADERS: Final = frozenset({"require", "require_relative", "load"})
+"""Functions whose call is an import. Compared here: query predicates would read the text from the tree."""
+
 _LAST_PART: Final = frozenset({"go"})
 """Languages whose import is known by the last part of its path."""
 
 
 def read_imports(source: bytes, captures: Mapping[str, list[Node]], language: str) -> Iterator[Import]:
     """The imports that one match stands for; `captures` has `import` or `import.default`."""
+    function = captures.get("import.function")
+    if function is not None and node_text(source, function[0]) not in LOADERS:
+        return
     statement = captures.get("import") or captures["import.default"]
     line = statement[0].start_point[0]
     for label, read in _READERS.items():

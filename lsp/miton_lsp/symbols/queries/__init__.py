@@ -3,7 +3,7 @@
 Captures: `@definition.KIND` around `@name` (and `@owner`, the type that qualifies it); `@definition.scope` around
 `@scope`, which only qualifies what is inside; `@reference.KIND`; `@import` around `@import.module`, `.name`,
 `.alias`, or one of `.dotted` (name after the last separator), `.tree` (Rust), `.submodule` (Rust);
-`@import.default` for a default import; `@package` for the file's own package.
+`@import.default` for a default import; `@import.function` for a call that may be one.
 """
 
 from __future__ import annotations

@@ -22,4 +22,3 @@
 
 (import_spec !name path: (interpreted_string_literal) @import.module) @import
 (import_spec name: (_) @import.alias path: (interpreted_string_literal) @import.module) @import
-(package_clause (package_identifier) @package)

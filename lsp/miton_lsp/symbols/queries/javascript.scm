@@ -39,8 +39,8 @@
   source: (string) @import.module) @import
 (export_statement "*" @import.name . "from" source: (string) @import.module) @import
 (variable_declarator name: (identifier) @import.alias
-  value: (call_expression function: (identifier) @_require
-    arguments: (arguments . (string) @import.module)) (#eq? @_require "require")) @import
+  value: (call_expression function: (identifier) @import.function
+    arguments: (arguments . (string) @import.module))) @import
 (variable_declarator name: (object_pattern (shorthand_property_identifier_pattern) @import.name)
-  value: (call_expression function: (identifier) @_require
-    arguments: (arguments . (string) @import.module)) (#eq? @_require "require")) @import
+  value: (call_expression function: (identifier) @import.function
+    arguments: (arguments . (string) @import.module))) @import

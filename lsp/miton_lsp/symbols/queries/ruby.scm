@@ -7,5 +7,4 @@
 (call method: (identifier) @reference.call)
 (constant) @reference.type
 (identifier) @reference.name
-(call !receiver method: (identifier) @_require arguments: (argument_list (string) @import.module)
-  (#any-of? @_require "require" "require_relative" "load")) @import
+(call !receiver method: (identifier) @import.function arguments: (argument_list (string) @import.module)) @import

@@ -50,5 +50,5 @@
 (export_statement "*" @import.name . "from" source: (string) @import.module) @import
 (import_require_clause (identifier) @import.alias source: (string) @import.module) @import
 (variable_declarator name: (identifier) @import.alias
-  value: (call_expression function: (identifier) @_require
-    arguments: (arguments . (string) @import.module)) (#eq? @_require "require")) @import
+  value: (call_expression function: (identifier) @import.function
+    arguments: (arguments . (string) @import.module))) @import
