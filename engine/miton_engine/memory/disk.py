@@ -136,7 +136,8 @@ class DiskTier:
         """Make the directory and settle what killed processes left; nothing if it is open and in place."""
         with self._lock:
             if self._process_lock is None or not self._temporary.is_dir():
-                self._payloads.mkdir(parents=True, exist_ok=True)
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # tokens are the user's code
+                self._payloads.mkdir(exist_ok=True)
                 self._temporary.mkdir(exist_ok=True)
                 self._release_process_lock()
                 descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -146,7 +147,7 @@ class DiskTier:
                     self._delete_temporaries(0.0)
                 fcntl.flock(descriptor, fcntl.LOCK_SH)
                 self._delete_temporaries(_STALE_SECONDS)
-                self._in_index(self._reconcile)
+                self._in_index(lambda: None, reconcile=True)
             else:
                 self._in_index(lambda: None)
 
@@ -251,13 +252,19 @@ class DiskTier:
         rows = {row.name: row for row in self._index.rows()}
         adopted, gone = [], []
         for entry in self._scan():
-            info, row = entry.stat(), rows.pop(entry.name, None)
-            if row is not None and row.bytes == info.st_size:
-                continue
+            row = rows.pop(entry.name, None)
             try:
+                info = entry.stat()
+                if row is not None and row.bytes == info.st_size:
+                    continue
                 read_header(Path(entry.path))
+            except FileNotFoundError:  # dropped by a reader that found it damaged
+                gone.append(entry.name)
             except UnknownVersion:
                 continue
+            except OSError as error:
+                self.unreadable += 1
+                log.warning("cannot read chunk KV: %s", error)
             except DamagedPayload as error:
                 self.damaged += 1
                 log.warning("dropped the damaged chunk KV %s: %s", entry.path, error)
@@ -268,10 +275,10 @@ class DiskTier:
         self._index.record(adopted)
         self._index.forget([*rows, *gone])
 
-    def _in_index(self, action: Callable[[], T]) -> T:
+    def _in_index(self, action: Callable[[], T], *, reconcile: bool = False) -> T:
         """Run `action` in a transaction on the index, which is opened, or made again, as needed."""
         try:
-            return self._transact(action)
+            return self._transact(action, reconcile)
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
@@ -279,13 +286,13 @@ class DiskTier:
         self.index_rebuilds += 1
         with self._opening_index():
             self._index.delete_files()
-        return self._transact(action)
+        return self._transact(action, reconcile)
 
-    def _transact(self, action: Callable[[], T]) -> T:
+    def _transact(self, action: Callable[[], T], reconcile: bool) -> T:
         with self._opening_index():
             made = self._index.open()
         with self._index.transaction():
-            if made:
+            if made or reconcile:
                 self._reconcile()
             self._index.forget([self._dropped.pop() for _ in range(len(self._dropped))])
             result = action()

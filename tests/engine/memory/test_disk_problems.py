@@ -112,3 +112,26 @@ def test_a_file_in_the_directorys_place(open_store, tmp_path: Path, caplog) -> N
     assert store.stats()["disk"]["problem"] is None
     store.close()
     assert same(open_store(directory=place).get(CHUNKS[0].key), CHUNKS[0])
+
+
+def test_an_entry_that_cannot_be_read_does_not_stop_the_others(open_store, tmp_path: Path) -> None:
+    store = open_store()
+    for chunk in CHUNKS[:3]:
+        store.put(chunk)
+    store.close()
+    (path,) = (path for path in tmp_path.glob("v1/payloads/*/*") if path.name.startswith(CHUNKS[0].key))
+    path.unlink()
+    path.mkdir()  # reading it is an OSError, for every user
+    (tmp_path / "v1" / "index.sqlite3").unlink()
+    store = open_store()
+    assert store.get(CHUNKS[0].key) is None
+    assert same(store.get(CHUNKS[1].key), CHUNKS[1])
+    store.put(CHUNKS[3])
+    assert store.flush()
+    assert store.stats()["disk"]["entries"] == 3
+    assert store.stats()["disk"]["unreadable"] == 2
+
+
+def test_only_the_user_may_look_inside(open_store, tmp_path: Path) -> None:
+    open_store()
+    assert (tmp_path / "v1").stat().st_mode & 0o777 == 0o700
