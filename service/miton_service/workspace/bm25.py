@@ -48,11 +48,14 @@ class BM25Index:
                 now.setdefault(chunk.content_hash, []).append(number)
             else:
                 new.append(chunk)
-        for numbers in before.values():
-            for number in numbers:
-                self._remove(number)
+        gone = [number for numbers in before.values() for number in numbers]
         for chunk in new:
-            now.setdefault(chunk.content_hash, []).append(self._add(chunk))
+            number = gone.pop() if gone else self._new_number()
+            self._set(number, chunk)
+            now.setdefault(chunk.content_hash, []).append(number)
+        for number in gone:
+            self._set(number, None)
+            self._free.append(number)
         if now:
             self._by_path[path] = now
 
@@ -99,35 +102,33 @@ class BM25Index:
             self._arrays[term] = arrays
         return arrays
 
-    def _add(self, chunk: Chunk) -> int:
-        counts = Counter(
-            term
-            for name in identifiers(f"{chunk.path} {chunk.symbol} {chunk.header} {chunk.text}")
-            for term in terms(name)
-        )
+    def _new_number(self) -> int:
         if self._free:
-            number = self._free.pop()
-            self._chunks[number], self._terms[number] = chunk, tuple(counts)
-        else:
-            number = len(self._chunks)
-            self._chunks.append(chunk)
-            self._terms.append(tuple(counts))
-            if number >= len(self._lengths):
-                self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
-        for term, occurrences in counts.items():
-            self._counts.setdefault(term, {})[number] = occurrences
-            self._arrays.pop(term, None)
-        self._lengths[number] = counts.total()
-        self._total += counts.total()
-        return number
+            return self._free.pop()
+        self._chunks.append(None)
+        self._terms.append(())
+        if len(self._chunks) > len(self._lengths):
+            self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+        return len(self._chunks) - 1
 
-    def _remove(self, number: int) -> None:
+    def _set(self, number: int, chunk: Chunk | None) -> None:
+        """Put a chunk (or nothing) in a place. An edit changes few counts: arrays of the others stay valid."""
+        counts = Counter[str]()
+        if chunk is not None:
+            words = identifiers(f"{chunk.path} {chunk.symbol} {chunk.header} {chunk.text}")
+            counts = Counter(term for name in words for term in terms(name))
         for term in self._terms[number]:
-            counts = self._counts[term]
-            del counts[number]
-            if not counts:
-                del self._counts[term]
-            self._arrays.pop(term, None)
-        self._total -= float(self._lengths[number])
-        self._chunks[number], self._terms[number] = None, ()
-        self._free.append(number)
+            if term not in counts:
+                holders = self._counts[term]
+                del holders[number]
+                if not holders:
+                    del self._counts[term]
+                self._arrays.pop(term, None)
+        for term, occurrences in counts.items():
+            holders = self._counts.setdefault(term, {})
+            if holders.get(number) != occurrences:
+                holders[number] = occurrences
+                self._arrays.pop(term, None)
+        self._total += counts.total() - float(self._lengths[number])
+        self._lengths[number] = counts.total()
+        self._chunks[number], self._terms[number] = chunk, tuple(counts)
