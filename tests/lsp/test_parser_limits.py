@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -47,3 +50,35 @@ def test_parsing_many_texts_keeps_none_of_them() -> None:
     for number in range(150):
         grammars.parse(text + b"# %d\n" % number, "python")
     assert resident() - before < 0.3 * 150 * len(text)
+
+
+DEEP = {
+    "quotes": ("a.md", "> " * 3_000 + "a\n"),
+    "list items": ("a.md", "- " * 3_000 + "a\n"),
+    "lists by indentation": ("a.md", "".join("  " * i + "- a\n" for i in range(600))),
+    "lists by tabs": ("a.md", "".join("\t" * i + "- a\n" + "\t" * i + "  - a\n" for i in range(600))),
+    "quotes and lists": ("a.md", ">- " * 2_000 + "a\n"),
+    "mappings": ("a.yaml", "".join(" " * i + "a:\n" for i in range(900))),
+    "sequences": ("a.yaml", "- " * 3_000 + "a\n"),
+    "interpolated strings": ("a.kt", '"${' * 3_000),
+    "closed interpolated strings": ("a.kt", '"${' * 3_000 + '}"' * 3_000),
+}
+
+
+def test_nesting_that_ends_a_scanner_s_process_never_reaches_it() -> None:
+    """In a process of its own: without the limits this is a segmentation fault, which no test could report."""
+    code = (
+        "import sys, json\n"
+        "from miton_lsp.chunking import chunk_text\n"
+        "for path, text in json.load(sys.stdin):\n"
+        "    assert ''.join(c.text for c in chunk_text(text, path)) == text\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(list(DEEP.values())),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-500:]

@@ -6,8 +6,10 @@ an offline service cannot.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from collections.abc import Mapping
 from typing import Final, cast
 
 from tree_sitter import Language, Parser, Point, Tree
@@ -22,6 +24,14 @@ MAX_LINE_BYTES: Final = 50_000
 MIN_PARSE_SECONDS: Final = 1.0
 PARSE_SECONDS_PER_BYTE: Final = 3e-6
 """The thread's processor time for a parse: source takes 0.1 to 0.3 s per MB, so only garbage gets there."""
+
+_UNSAFE: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "markdown": re.compile(rb"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t]){110}", re.MULTILINE),
+    "yaml": re.compile(rb"^(?: |[-?:] ){150}", re.MULTILINE),
+    "kotlin": re.compile(rb'(?:"[^"{}\n]{0,40}\$\{[^"{}\n]{0,40}){100}'),
+}
+"""Nesting that a grammar's scanner does not survive: its state (256 blocks of Markdown, 256 levels of YAML, 1,024
+strings of Kotlin) overflows and ends the process. Far beyond what people write."""
 
 _SLICE: Final = 1 << 16
 _local = threading.local()
@@ -50,6 +60,9 @@ def parse(source: bytes, grammar: str, old_tree: Tree | None = None) -> Tree | N
     `source` by them, for `Node.text` and query predicates would ask the reader, which is closed by then.
     """
     if len(source) > MAX_PARSE_BYTES or longest_line(source) > MAX_LINE_BYTES:
+        return None
+    unsafe = _UNSAFE.get(grammar)
+    if unsafe is not None and unsafe.search(source):
         return None
     parser = parser_for(grammar)
     feed = _Feed(source)
