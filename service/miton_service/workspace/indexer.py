@@ -109,6 +109,9 @@ class Indexer:
             done, waiting = wait_for(waiting, timeout=TICK_S)
             for future in done:
                 self._finish(future, *futures[future])
+            # A batch may take long; what is typed meanwhile must be known before it ends.
+            self._workspace.expire_buffers()
+            self._workspace.refresh_symbols()
             if self._wake.is_set():
                 self._wake.clear()
                 if self._workspace.has_urgent_chunks(chunk for chunk, _ in batch):

@@ -182,6 +182,19 @@ def test_open_documents_come_first_then_what_they_import(
     assert order.index("zz/open.py") < order.index("zz/needed.py") < 75
 
 
+def test_what_is_typed_is_known_while_the_memory_is_busy(
+    workspaces: Workspaces, memory: MemoryOfTokens, root: Path
+) -> None:
+    memory.gate.clear()
+    workspace = workspaces.open(root)
+    assert eventually(lambda: workspace.scanned)
+    time.sleep(1.0)  # the first batch is under way and does not end
+    workspaces.put_document(root, "package/alpha.py", function("pushed"), 1)
+    assert eventually(lambda: defined(workspaces, root, "pushed") == {"package/alpha.py"}, 5)
+    workspace.lend_buffer("package/beta.py", function("lent"))
+    assert eventually(lambda: defined(workspaces, root, "lent") == {"package/beta.py"}, 5)
+
+
 def test_a_chunk_that_cannot_be_memorised_is_named_and_holds_nothing_up(
     workspaces: Workspaces, memory: MemoryOfTokens, root: Path
 ) -> None:
@@ -258,7 +271,7 @@ def test_a_nested_root_is_a_workspace_of_its_own(workspaces: Workspaces, root: P
     assert eventually(lambda: ready(workspaces, root) and ready(workspaces, root / "package"))
     assert set(outer.files) == {f"package/{path}" for path in inner.files} != set()
     workspaces.put_document(root / "package", "alpha.py", function("inner_only"), 1)
-    assert defined(workspaces, root / "package", "inner_only") == {"alpha.py"}
+    assert eventually(lambda: defined(workspaces, root / "package", "inner_only") == {"alpha.py"})
     assert defined(workspaces, root, "inner_only") == set()
     workspaces.close(root / "package")
     assert ready(workspaces, root)
