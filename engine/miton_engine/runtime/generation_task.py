@@ -19,7 +19,7 @@ from miton_engine.runtime.live_document import TAIL, LiveContext, PromptTokens
 from miton_engine.runtime.memoriser import Memoriser
 from miton_engine.runtime.model_runner import ModelRunner
 from miton_engine.runtime.prompts import PromptEncoder
-from miton_engine.runtime.requests import FinishReason, GenerationRequest, TokenEvent, TokenLogprob
+from miton_engine.runtime.requests import FinishReason, TokenEvent, TokenLogprob
 from miton_engine.runtime.sampling import Sampler, top_logprobs
 from miton_engine.runtime.scheduler import Task
 from miton_engine.runtime.speculation import NgramIndex
@@ -103,42 +103,38 @@ class GenerationRunner:
                 if generation.cancelled:
                     return
                 yield None
-            logits = self._step(context, prompt.tail)[-1]
+            chooser = _Chooser(
+                self._runner,
+                context,
+                Sampler(request.sampling, [*prompt.prefix, *prompt.suffix, *prompt.tail]),
+            )
+            first = chooser.step(prompt.tail)[-1]
             timings.prefill_tokens = context.prefilled + len(prompt.tail)
             attached_tokens = sum(len(chunk.tokens) for chunk in chunks)
             timings.cached_tokens = attached_tokens + len(prompt) - timings.prefill_tokens
             timings.prefill_ms = (time.perf_counter() - prefill_started) * 1e3
             timings.ttft_ms = (time.perf_counter() - submitted) * 1e3
             log.debug("attached %d tokens (%d placed)", attached_tokens, placed)
-            drafts = NgramIndex() if self._speculates(request) else None
+            drafts = NgramIndex() if self._speculation and chooser.speculates else None
             if drafts is not None:
                 for chunk in chunks:
                     drafts.extend(chunk.tokens.tolist())
                 drafts.extend(prompt.suffix)
                 drafts.extend(prompt.prefix)
-            yield from self._decode(generation, context, prompt, logits, drafts)
+            yield from self._decode(generation, context, prompt, chooser, first, drafts)
         finally:
             self._contexts.give_back(context)
-
-    def _speculates(self, request: GenerationRequest) -> bool:
-        s = request.sampling
-        greedy = Sampler(s, []).is_plain_greedy and s.logprobs is None
-        return self._speculation and s.speculation and greedy
-
-    def _step(self, context: LiveContext, token_ids: Sequence[int]) -> Tensor:
-        position = context.next_position
-        return self._runner.step(context.cache, TAIL, token_ids, position, context.visible)
 
     def _decode(
         self,
         generation: Generation,
         context: LiveContext,
         prompt: PromptTokens,
-        logits: Tensor,
+        chooser: _Chooser,
+        choice: _Choice,
         drafts: NgramIndex | None,
     ) -> Iterator[TokenEvent | None]:
         sampling, timings = generation.request.sampling, generation.timings
-        sampler = Sampler(sampling, [*prompt.prefix, *prompt.suffix, *prompt.tail])
         output = _Output(
             generation, self._encoder.tokenizer, self._encoder.stop_ids(generation.request.prompt)
         )
@@ -149,17 +145,17 @@ class GenerationRunner:
                 if generation.cancelled:
                     yield output.end("cancelled")
                     return
-                token = sampler.choose(logits)
-                event = output.push(token, logits)
+                event = output.push(*choice)
                 yield event
                 if event.finish_reason is not None:
                     return
+                token = choice[0]
                 draft = self._draft(drafts, token, sampling.max_tokens - output.count - 1)
                 base = context.cache.regions[TAIL].length
-                rows = self._step(context, [token, *draft])
+                choices = chooser.step([token, *draft])
                 accepted = 0
-                while accepted < len(draft) and int(rows[accepted].argmax()) == draft[accepted]:
-                    event = output.push(draft[accepted], rows[accepted])
+                while accepted < len(draft) and choices[accepted][0] == draft[accepted]:
+                    event = output.push(*choices[accepted])
                     accepted += 1
                     yield event
                     if event.finish_reason is not None:
@@ -172,7 +168,7 @@ class GenerationRunner:
                 written += [token, *draft[:accepted]]
                 if event.finish_reason is not None:
                     return
-                logits = rows[accepted]
+                choice = choices[accepted]
         finally:
             timings.decode_tokens = output.count
             timings.decode_ms = (time.perf_counter() - started) * 1e3
@@ -186,6 +182,32 @@ class GenerationRunner:
         return drafts.draft(min(DRAFT_TOKENS, room)) if room > 0 else []
 
 
+_Choice = tuple[int, Tensor | None]
+"""A chosen token, and the logits [vocab] it came from if anybody asked for them."""
+
+
+class _Chooser:
+    """Appends tokens to the context's tail and chooses what follows."""
+
+    def __init__(self, runner: ModelRunner, context: LiveContext, sampler: Sampler) -> None:
+        self._runner, self._context, self._sampler = runner, context, sampler
+        self._needs_logits = not sampler.is_plain_greedy or sampler.sampling.logprobs is not None
+
+    @property
+    def speculates(self) -> bool:
+        """Drafts are verified exactly only where the choice depends on nothing but the model."""
+        return self._sampler.sampling.speculation and not self._needs_logits
+
+    def step(self, token_ids: Sequence[int]) -> list[_Choice]:
+        """The choice after each token; with logits after the last only, as a sampled choice changes the next."""
+        context = self._context
+        where = (context.cache, TAIL, token_ids, context.next_position, context.visible)
+        if not self._needs_logits:
+            return [(token, None) for token in self._runner.greedy(*where)]
+        logits = self._runner.step(*where)[-1]
+        return [(self._sampler.choose(logits), logits)]
+
+
 class _Output:
     """Turns chosen tokens into events: whole characters, stop strings cut, special tokens never shown."""
 
@@ -197,7 +219,7 @@ class _Output:
         self._stop = StopMatcher(stop)
         self.count = 0
 
-    def push(self, token: int, logits: Tensor) -> TokenEvent:
+    def push(self, token: int, logits: Tensor | None) -> TokenEvent:
         self.count += 1
         if token in self._stop_ids:
             return self.end("stop")
@@ -218,8 +240,8 @@ class _Output:
         rest = self._stop.push(self._text.flush())
         return rest if self._stop.matched is not None else rest + self._stop.flush()
 
-    def _logprobs(self, token: int, logits: Tensor) -> tuple[TokenLogprob, ...] | None:
-        if self._sampling.logprobs is None:
+    def _logprobs(self, token: int, logits: Tensor | None) -> tuple[TokenLogprob, ...] | None:
+        if self._sampling.logprobs is None or logits is None:
             return None
         logprob, top = top_logprobs(logits, token, self._sampling.logprobs)
         text = self._tokenizer.decode([token], skip_special=False)

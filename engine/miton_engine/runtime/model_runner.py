@@ -54,7 +54,7 @@ class ModelRunner:
             target = cache.regions[region]
             seen = [*visible, target.filled]
             if self._fits_native(len(piece)):
-                self._native_step(cache, piece, position + start, target.end, seen, "last")
+                self._native_step(cache, piece, position + start, target.end, seen, "none")
             else:
                 self._forward(cache, piece, position + start, target.end, seen)
             target.length += len(piece)
@@ -74,6 +74,21 @@ class ModelRunner:
         target.length += len(token_ids)
         return logits
 
+    def greedy(
+        self, cache: KVCache, region: int, token_ids: Sequence[int], position: int, visible: list[SlotRange]
+    ) -> list[int]:
+        """Like `step`, but only the likeliest token after each token: the head need not be read whole."""
+        if not self._fits_native(len(token_ids)):
+            return self.step(cache, region, token_ids, position, visible).argmax(-1).tolist()
+        assert self.native is not None
+        cache.reserve(region, cache.regions[region].length + len(token_ids))
+        target = cache.regions[region]
+        positions = range(position, position + len(token_ids))
+        seen = [*visible, target.filled]
+        best = self.native.greedy(token_ids, positions, target.end, cache.k, cache.v, seen)
+        target.length += len(token_ids)
+        return best
+
     def _fits_native(self, tokens: int) -> bool:
         return self.native is not None and tokens <= MAX_TOKENS
 
@@ -84,7 +99,7 @@ class ModelRunner:
         position: int,
         slot: int,
         visible: list[SlotRange],
-        logits: Literal["all", "last"],
+        logits: Literal["all", "none"],
     ) -> Tensor:
         assert self.native is not None
         positions = range(position, position + len(token_ids))

@@ -17,7 +17,7 @@ from miton_service.workspace.identifiers import identifiers
 from miton_service.workspace.workspace import Workspace
 
 RRF_K = 8.0
-MAX_CHUNKS = 12  # a dozen are read as well as in one prompt; more dilute each other
+TOKENS_PER_CHUNK = 170  # of the budget: a dozen chunks at the default 2,048, more only for who asks for more
 NEARLY_EQUAL = 0.9
 STICKY_TOP = 3  # while these are attached already, a selection stays
 
@@ -116,7 +116,7 @@ def _within_budget(workspace: Workspace, ranked: list[RankedChunk], budget: int)
     texts: list[frozenset[str]] = []
     used = 0
     for item in ranked:
-        if len(chosen) == MAX_CHUNKS:
+        if len(chosen) >= max(1, budget // TOKENS_PER_CHUNK):
             break
         lines = frozenset(filter(None, map(str.strip, item.chunk.text.split("\n"))))
         tokens = workspace.files[item.chunk.path].tokens_of(item.chunk)
