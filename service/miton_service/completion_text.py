@@ -146,6 +146,8 @@ class CompletionFilter:
         """Take generated text, return what of it may be shown now."""
         if self.done:
             return ""
+        if not self._text and self._block.ends_in_space:
+            text = text.lstrip(" ")  # tokens begin with their space: after one typed already it would be doubled
         self._text += text
         while not self.done and (end := self._text.find("\n", self._line_start)) >= 0:
             self._close_line(end)
@@ -257,6 +259,7 @@ class _Block:
     opens: bool
     lacking: str
     following: str
+    ends_in_space: bool  # a space stands before the cursor, after other text of its line
 
     @staticmethod
     def at(prefix: str, suffix: str) -> _Block:
@@ -269,6 +272,7 @@ class _Block:
             opens=cursor_line.rstrip().endswith((":", "{", "(", "[", "=>", "->", " do", " then")),
             lacking=unclosed(prefix[-20_000:]),
             following=next((line.rstrip() for line in after if line.strip()), ""),
+            ends_in_space=bool(cursor_line.strip()) and cursor_line[-1] in " \t",
         )
 
 
