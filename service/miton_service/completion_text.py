@@ -147,7 +147,9 @@ class CompletionFilter:
         if self.done:
             return ""
         if not self._text and self._block.ends_in_space:
-            text = text.lstrip(" ")  # tokens begin with their space: after one typed already it would be doubled
+            text = text.lstrip(
+                " "
+            )  # tokens begin with their space: after one typed already it would be doubled
         self._text += text
         while not self.done and (end := self._text.find("\n", self._line_start)) >= 0:
             self._close_line(end)

@@ -127,7 +127,9 @@ def test_the_cut_of_the_stream_changes_nothing(
         shown += stream.push(rest[:size])
         rest = rest[size:]
     assert shown + stream.flush() == whole
-    doubled = prefix.rpartition("\n")[2].strip() and prefix.endswith(" ")  # the space that stands there already
+    doubled = prefix.rpartition("\n")[2].strip() and prefix.endswith(
+        " "
+    )  # the space that stands there already
     assert (text.lstrip(" ") if doubled else text).startswith(whole)
     if not multi_line:
         assert whole.strip().count("\n") == 0
