@@ -217,8 +217,8 @@ class Engine:
             self._unfinished.pop(generation, None)
         if generation.cancelled:
             self._counters["cancelled"] += 1
-        if (stale := self._contexts.stale(generation.request.document)) is not None:
-            self._scheduler.submit(self._contexts.refresh(stale), Priority.BACKGROUND)
+        if (refresh := self._contexts.refresh_due(generation.request.document)) is not None:
+            self._scheduler.submit(refresh, Priority.PAUSE)
 
     def _score_task(
         self,

@@ -18,6 +18,7 @@ class _Slot:
     context: LiveContext
     used: int
     busy: bool = False
+    refresh_is_due: bool = False
 
 
 class LiveContexts:
@@ -68,20 +69,21 @@ class LiveContexts:
             if not slot.busy and slot.context is not context:
                 self._slots.remove(slot)
 
-    def stale(self, document: str) -> LiveContext | None:
-        """The document's free context, if its suffix should be computed again when the engine is idle."""
+    def refresh_due(self, document: str) -> Task | None:
+        """The task that computes the document's stale suffix again, once: None while one is waiting to run."""
         for slot in self._slots:
-            if document and slot.document == document and not slot.busy and slot.context.suffix_is_stale:
-                return slot.context
+            is_free = document and slot.document == document and not slot.busy
+            if is_free and slot.context.suffix_is_stale and not slot.refresh_is_due:
+                slot.refresh_is_due = True
+                return self._refresh(slot)
         return None
 
-    def refresh(self, context: LiveContext) -> Task:
-        """A background task that recomputes a stale suffix, unless a request has taken the context again."""
-        slot = next((slot for slot in self._slots if slot.context is context), None)
-        if slot is None or slot.busy or not context.suffix_is_stale:
+    def _refresh(self, slot: _Slot) -> Task:
+        slot.refresh_is_due = False
+        if slot.busy or slot not in self._slots or not slot.context.suffix_is_stale:
             return
         used = slot.used
-        for _ in context.refresh_suffix():
+        for _ in slot.context.refresh_suffix():
             yield
             if slot.used != used:  # a request came in between; the rest of the suffix is its business now
                 return

@@ -2,13 +2,15 @@
 
 A task is a generator that yields after each bounded piece of work (a prefill piece of at most 256 tokens, one
 decode step). Interactive tasks take turns, so a long answer never blocks a completion; a background task only
-moves while no interactive one waits.
+moves while no interactive one waits, and what is worth doing in a pause waits until there is one: a piece that
+began between two keys would hold up the second.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Generator
 from enum import IntEnum
@@ -19,13 +21,19 @@ log = logging.getLogger(__name__)
 
 Task = Generator[None, None, None]
 
+PAUSE_S = 1.0  # without interactive work; longer than between two keys of a person who types
+
 
 class Priority(IntEnum):
     """Smaller runs first."""
 
     COMPLETION = 0
     CHAT = 1
-    BACKGROUND = 2
+    PAUSE = 2  # once no interactive task has come or run for PAUSE_S
+    BACKGROUND = 3
+
+
+INTERACTIVE = (Priority.COMPLETION, Priority.CHAT)
 
 
 class Scheduler:
@@ -34,6 +42,7 @@ class Scheduler:
     def __init__(self, name: str = "miton-engine") -> None:
         self._queues: dict[Priority, deque[Task]] = {priority: deque() for priority in Priority}
         self._wake = threading.Condition()
+        self._last_interactive = 0.0  # time.monotonic()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -44,6 +53,8 @@ class Scheduler:
             if self._closed:
                 raise EngineClosed("The engine is closed; open a new one.")
             self._queues[priority].append(task)
+            if priority in INTERACTIVE:
+                self._last_interactive = time.monotonic()
             self._wake.notify()
 
     def waiting(self) -> dict[str, int]:
@@ -63,10 +74,11 @@ class Scheduler:
             while True:
                 if self._closed:
                     return None
+                pause = self._last_interactive + PAUSE_S - time.monotonic()  # seconds until it is one
                 for priority, queue in self._queues.items():
-                    if queue:
+                    if queue and (priority is not Priority.PAUSE or pause <= 0):
                         return queue.popleft(), priority
-                self._wake.wait()
+                self._wake.wait(pause if self._queues[Priority.PAUSE] else None)
 
     def _run(self) -> None:
         while (picked := self._next()) is not None:
@@ -79,11 +91,12 @@ class Scheduler:
                 log.exception("An engine task failed outside of its own error handling")
                 continue
             with self._wake:
-                # Background tasks go on where they stopped; interactive ones take turns.
-                if priority is Priority.BACKGROUND:
-                    self._queues[priority].appendleft(task)
-                else:
+                # Interactive tasks take turns; others go on where they stopped.
+                if priority in INTERACTIVE:
+                    self._last_interactive = time.monotonic()
                     self._queues[priority].append(task)
+                else:
+                    self._queues[priority].appendleft(task)
         with self._wake:
             remaining = [task for queue in self._queues.values() for task in queue]
         for task in remaining:

@@ -27,7 +27,7 @@ from miton_service.workspace.progress import Progress
 from miton_service.workspace.walk import Listing, examine, read_bytes
 
 ANCHOR_TOKENS = 8  # what the anchor adds to a chunk, about
-SETTLE_S = 1.5  # a chunk being typed in is not memorised at every key
+SETTLE_S = 1.5  # a chunk being typed in is not memorised at every key, and its symbols are not read again
 LENT_S = 60.0  # how long a buffer that came with a request counts when nothing follows it
 RECENT_FILES = 8
 
@@ -228,10 +228,11 @@ class Workspace:
         self.mark_indexed(chunk)
 
     def refresh_symbols(self) -> None:
-        """Bring the symbol graph up to date with buffers that were typed in."""
+        """Bring the symbol graph up to date with buffers that were typed in and now rest."""
         with self.lock:
-            due = [(path, self.files[path]) for path in self._symbols_due if path in self.files]
-            self._symbols_due.clear()
+            rested = self._symbols_due - self._being_typed()
+            due = [(path, self.files[path]) for path in rested if path in self.files]
+            self._symbols_due -= rested
         for path, state in due:
             symbols = file_symbols(state.text, path)
             with self.lock:
@@ -353,16 +354,18 @@ class Workspace:
             ):
                 held.pop(path, None)
 
+    def _being_typed(self) -> set[str]:
+        now = time.monotonic()
+        return {p for p, d in self.documents.items() if d.edited and now - d.edited < SETTLE_S}
+
     def _by_priority(self) -> Iterator[str]:
         """Pending paths, each once. The caller holds the lock."""
         if not self._pending:
             return
-        now = time.monotonic()
-        typing = {p for p, d in self.documents.items() if d.edited and now - d.edited < SETTLE_S}
         recent = sorted(self.recent, key=lambda path: -self.recent[path])[:RECENT_FILES]
         near = dict.fromkeys((*self.documents, *recent))
         imported = [target for path in near for target, _ in self.graph.imports_of(path)]
-        given: set[str] = set(typing)
+        given = self._being_typed()
         folders = {path.rpartition("/")[0] for path in near}
         beside = (p for p in self._pending if folders and p.rpartition("/")[0] in folders)
         for path in itertools.chain(near, imported, beside, self._pending):

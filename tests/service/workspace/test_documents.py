@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from miton_lsp.chunking import ChunkOptions
 from miton_service.workspace import Workspace, WorkspaceError
+from miton_service.workspace import workspace as module
 from miton_service.workspace.workspace import LENT_S
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.setattr(module, "SETTLE_S", 0.0)
     (tmp_path / "a.py").write_text("def on_disk():\n    return 1\n")
     opened = Workspace(tmp_path.resolve(), ChunkOptions())
     opened.read("a.py")
@@ -122,3 +125,16 @@ def test_many_threads_leave_the_last_version(workspace: Workspace) -> None:
     assert workspace.files["a.py"].text == workspace.documents["a.py"].text
     assert "".join(chunk.text for chunk in workspace.files["a.py"].chunks) == workspace.files["a.py"].text
     assert len(workspace.bm25) == len(workspace.files["a.py"].chunks)
+
+
+def test_symbols_of_a_buffer_are_read_again_when_it_rests(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def on_disk():\n    return 1\n")
+    typed_in = Workspace(tmp_path.resolve(), ChunkOptions())
+    typed_in.read("a.py")
+    typed_in.put_document("a.py", "def on_disk():\n    return 1\n", 1)
+    typed_in.put_document("a.py", "def pushed():\n    return 2\n", 2)
+    typed_in.refresh_symbols()
+    assert typed_in.graph.definitions_of("on_disk"), "it costs what a keystroke may cost"
+    time.sleep(module.SETTLE_S)
+    typed_in.refresh_symbols()
+    assert typed_in.graph.definitions_of("pushed")
