@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,8 +18,9 @@ from rich.console import Console
 
 from miton_engine.errors import EngineError
 from miton_engine.models.registry import DEFAULT_MODEL
-from miton_service.bench.benchmark import BENCHMARKS, Run, one_at_a_time
+from miton_service.bench.benchmark import BENCHMARKS, Run
 from miton_service.bench.machine import is_busy
+from miton_service.bench.quiet import one_at_a_time
 from miton_service.bench.result import Result, print_result
 from miton_service.errors import ServiceError
 
@@ -29,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notes, out = Console(stderr=True), Console()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with one_at_a_time(notes):
+        with nullcontext() if BENCHMARKS[options.name].takes_turns else one_at_a_time(notes):
             how = Run(options.quick, notes, options.model)
             if is_busy(how.machine):
                 notes.print(

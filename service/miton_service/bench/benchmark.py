@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -49,11 +47,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """An entry of the registry; its module is imported when it runs."""
+    """An entry of the registry; its module is imported when it runs.
+
+    One that `takes_turns` needs the machine for a sample at a time and gets it by itself (`quiet.quiet_moment`).
+    """
 
     name: str
     summary: str
     module: str
+    takes_turns: bool = False
 
     def run(self, how: Run) -> Result:
         function: Callable[[Run], Result] = import_module(f"miton_service.bench.{self.module}").run
@@ -65,7 +67,10 @@ BENCHMARKS = {
     for entry in (
         Benchmark("speed", "prefill and decode tokens/s against llama.cpp", "speed"),
         Benchmark(
-            "session", "a developer's session: time to first token at each hunk of a release", "session"
+            "session",
+            "a developer's session: time to first token at each hunk of a release",
+            "session",
+            takes_turns=True,
         ),
         Benchmark("edit-ttft", "time to first token after a function in an early file changed", "edit_ttft"),
         Benchmark("growth", "time to first token as the repository grows", "growth"),
@@ -74,17 +79,3 @@ BENCHMARKS = {
         Benchmark("infilling", "quality: HumanEval single-line infilling, pass@1", "infilling"),
     )
 }
-
-
-@contextmanager
-def one_at_a_time(console: Console) -> Iterator[None]:
-    """Wait for another benchmark of this user to end: two at once would measure each other."""
-    directory = default_cache_dir() / "bench"
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            console.print("Another benchmark is running; waiting for it to end ...")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -1,22 +1,25 @@
 """A developer's session replayed: a release of flask becomes the next, hunk by hunk, a completion at each.
 
 Miton is asked over HTTP. What it attached, and the window around the cursor, then goes to llama.cpp as one prompt,
-in the same order, request by request. Between requests there is time to think: Miton's background work ends there
-(llama.cpp has none). The measure is wall-clock time to the first event at the client.
+in the same order, before the next request is made. Between requests there is time to think: Miton's background work
+ends there (llama.cpp has none). The measure is wall-clock time to the first event at the client.
 """
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from miton_engine.runtime.requests import ChunkSource, FimPrompt
 from miton_service.bench import packages
 from miton_service.bench.benchmark import Run
 from miton_service.bench.hunks import Hunk, hunks_between, split_lines, typing
-from miton_service.bench.peers.llamacpp import LlamaCpp, LlamaCppSettings
+from miton_service.bench.peers.llamacpp import Answer, LlamaCpp, LlamaCppSettings
 from miton_service.bench.prompts import PromptWriter, open_model
+from miton_service.bench.quiet import quiet_moment
 from miton_service.bench.result import Bar, Figures, Result
 from miton_service.bench.running_service import Completion, RunningService
 from miton_service.bench.statistics import median, percentile
@@ -25,6 +28,7 @@ from miton_service.context.window import Cursor, window_at
 CONTEXT_TOKENS = 8192
 CONTEXT_SHARE = 0.9  # recall fills the budget with whole chunks; less than this would be another benchmark
 MAX_TOKENS = 16
+WINDOW_TOKENS = 3072  # room for the live window, anchors and the answer
 CACHE_REUSE = 256  # what llama.vim and llama.vscode recommend
 TTFT_BAR = 20.0
 MIN_REQUESTS = 60
@@ -38,33 +42,55 @@ class Asked:
     prompt: list[int]
 
 
+@dataclass
+class Replay:
+    """What was asked and answered so far; per system one figure a request."""
+
+    asked: list[Asked] = field(default_factory=list)
+    ttft_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    recomputed: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    begun_busy: int = 0
+
+    def add(self, asked: Asked, idle: bool, answers: dict[str, Answer]) -> None:
+        """One request, with the peers' answers to it."""
+        self.asked.append(asked)
+        self.begun_busy += not idle
+        self.ttft_ms["Miton"].append(asked.completion.ttft_ms)
+        for name, answer in answers.items():
+            self.ttft_ms[name].append(answer.ttft_ms)
+            self.recomputed[name].append(float(answer.prompt_tokens - answer.cached_tokens))
+
+
 def run(how: Run) -> Result:
-    """Replay with Miton, then with llama.cpp without and with its cache reuse."""
+    """Replay with Miton and with llama.cpp, without and with its cache reuse, in turn at each request."""
     budget = how.pick(CONTEXT_TOKENS, 1024)
     requests = how.pick(MIN_REQUESTS, 5)
-    asked = _replay(how, budget, requests)
-    n_ctx = max(len(one.prompt) for one in asked) + MAX_TOKENS + 64
-    ttft = {"Miton": [one.completion.ttft_ms for one in asked]}
-    recomputed: dict[str, list[float]] = {}
-    for label, reuse in (("llama.cpp", 0), (f"llama.cpp n_cache_reuse={CACHE_REUSE}", CACHE_REUSE)):
-        settings = LlamaCppSettings(how.model_file(), n_ctx, how.threads, cache_reuse=reuse)
-        with LlamaCpp.start(settings) as peer:
-            peer.complete(asked[0].prompt[:256], max_tokens=4)
-            answers = [
-                peer.complete(one.prompt, max_tokens=MAX_TOKENS)
-                for one in how.steps.over(asked, f"session: {label}")
-            ]
-        ttft[label] = [answer.ttft_ms for answer in answers]
-        recomputed[label] = [float(answer.prompt_tokens - answer.cached_tokens) for answer in answers]
-    return _result(how, budget, asked, ttft, recomputed)
+    replay = Replay()
+    with ExitStack() as running:
+        peers = {
+            label: running.enter_context(
+                LlamaCpp.start(
+                    LlamaCppSettings(how.model_file(), budget + WINDOW_TOKENS, how.threads, cache_reuse=reuse)
+                )
+            )
+            for label, reuse in (("llama.cpp", 0), (f"llama.cpp n_cache_reuse={CACHE_REUSE}", CACHE_REUSE))
+        }
+        for peer in peers.values():
+            peer.complete("def main():", max_tokens=4)  # warm-up
+        try:
+            _replay(how, budget, requests, peers, replay)
+        except KeyboardInterrupt:  # hours of samples are not thrown away; the bar on their number tells
+            if not replay.asked:
+                raise
+            how.console.print(f"interrupted after {len(replay.asked)} of {requests} requests")
+    return _result(how, budget, replay)
 
 
-def _replay(how: Run, budget: int, requests: int) -> list[Asked]:
+def _replay(how: Run, budget: int, requests: int, peers: dict[str, LlamaCpp], replay: Replay) -> None:
     before, after = (_texts(package) for package in (packages.SESSION_BEFORE, packages.SESSION_AFTER))
     writer = PromptWriter(open_model(how.model))
     hunks = list(hunks_between(before, after))
     texts = dict(before)
-    asked: list[Asked] = []
     with tempfile.TemporaryDirectory(prefix="miton-session-") as scratch:
         root = packages.copy(packages.SESSION_BEFORE, Path(scratch) / "flask")
         with RunningService.start(how.model, how.threads) as service:
@@ -72,19 +98,21 @@ def _replay(how: Run, budget: int, requests: int) -> list[Asked]:
                 _shrink(root, hunks, requests)
             with how.steps.stage("session: Miton memorises the repository", 100) as report:
                 service.open(root, lambda done, total: report(100 * done // max(total, 1)))
-            with how.steps.stage("session: Miton", requests) as report:
+            with how.steps.stage("session", requests) as report:
                 for version, hunk in enumerate(hunks):
-                    if len(asked) == requests:
+                    if len(replay.asked) == requests:
                         break
                     if not (root / hunk.path).exists() and how.quick:
                         continue
-                    one = _ask(service, writer, root, hunk, texts, 2 * version, budget)
-                    asked += [one] if one is not None else []
-                    texts[hunk.path] = hunk.applied_to(texts.get(hunk.path, ""))
-                    service.put_document(root, hunk.path, texts[hunk.path], 2 * version + 1)
-                    service.settle(root)
-                    report(len(asked))
-    return asked
+                    with quiet_moment(how.console) as idle:
+                        one = _ask(service, writer, root, hunk, texts, 2 * version, budget)
+                        texts[hunk.path] = hunk.applied_to(texts.get(hunk.path, ""))
+                        service.put_document(root, hunk.path, texts[hunk.path], 2 * version + 1)
+                        service.settle(root)
+                        if one is not None:
+                            replay.add(one, idle, {name: peer.complete(one.prompt, max_tokens=MAX_TOKENS)
+                                                   for name, peer in peers.items()})  # fmt: skip
+                            report(len(replay.asked))
 
 
 def _ask(
@@ -110,13 +138,8 @@ def _ask(
     return Asked(completion, writer.write(chunks, FimPrompt(hunk.path, window.prefix, window.suffix)))
 
 
-def _result(
-    how: Run,
-    budget: int,
-    asked: list[Asked],
-    ttft: dict[str, list[float]],
-    recomputed: dict[str, list[float]],
-) -> Result:
+def _result(how: Run, budget: int, replay: Replay) -> Result:
+    asked, ttft = replay.asked, replay.ttft_ms
     columns: dict[str, Figures] = {
         name: {"TTFT p50 ms": median(values), "TTFT p95 ms": percentile(values, 0.95)}
         for name, values in ttft.items()
@@ -126,13 +149,14 @@ def _result(
     columns["Miton"] = {
         **columns["Miton"],
         "requests": len(asked),
+        "requests begun on a busy machine": replay.begun_busy,
         "recalled tokens p50": context,
         "prompt tokens p50": median([float(len(one.prompt)) for one in asked]),
         "prefilled tokens p50": median([one.completion.timings["prefill_tokens"] for one in asked]),
         "recall p50 ms": median([one.completion.timings["recall_ms"] for one in asked]),
     }
     for name in peers:
-        columns[name] = {**columns[name], "prefilled tokens p50": median(recomputed[name])}
+        columns[name] = {**columns[name], "prefilled tokens p50": median(replay.recomputed[name])}
     bars = [
         Bar(f"TTFT {which}, times faster than the best peer",
             min(percentile(ttft[name], share) for name in peers) / percentile(ttft["Miton"], share),
@@ -143,7 +167,8 @@ def _result(
     if not how.quick:
         bars.append(Bar("requests", len(asked), MIN_REQUESTS, "at least"))
     ours = columns.pop("Miton")
-    return Result("session", how.machine, ours, columns, tuple(bars), {"TTFT ms": ttft})
+    samples = {"TTFT ms": dict(ttft), "prefilled tokens": dict(replay.recomputed)}
+    return Result("session", how.machine, ours, columns, tuple(bars), samples)
 
 
 def _texts(package: packages.Package) -> dict[str, str]:
