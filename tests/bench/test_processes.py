@@ -1,4 +1,4 @@
-"""Processes that benchmarks start end with them: after success, failure, and Ctrl-C."""
+"""Processes that benchmarks start end with them: after success, failure, Ctrl-C, and kill -9."""
 
 from __future__ import annotations
 
@@ -45,6 +45,36 @@ def test_a_peer_that_cannot_start_says_why_and_is_gone(tmp_path: Path) -> None:
     assert _children() == before
 
 
+SERVICE = """
+from pathlib import Path
+from miton_service.bench.running_service import RunningService
+with RunningService.start({model!r}, 1, Path({cache!r})) as service:
+    input()
+"""
+FUNCTION = """
+import time
+from miton_service.bench.fresh_process import in_fresh_process
+in_fresh_process(time.sleep, 600)
+"""
+
+
+@pytest.mark.parametrize("program", [SERVICE, FUNCTION], ids=["service", "function"])
+def test_a_killed_benchmark_leaves_no_process_behind(program: str, tiny_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    text = program.format(model=str(tiny_model), cache=str(tmp_path / "cache"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    started = _wait_for_children(psutil.Process(process.pid))
+    assert all(child.is_running() for child in started)
+    process.kill()
+    process.communicate()
+    _, alive = psutil.wait_procs(started, timeout=30)
+    for left in alive:
+        left.kill()
+    assert alive == []
+
+
 @pytest.mark.parametrize("name", ["infilling", "speed"])
 @pytest.mark.real_model
 @pytest.mark.slow
@@ -69,5 +99,6 @@ def _wait_for_children(process: psutil.Process) -> list[psutil.Process]:
         if any("serve" in child.cmdline() or "spawn_main" in " ".join(child.cmdline()) for child in children):
             time.sleep(2)  # so that it is at work, not just born
             return process.children(recursive=True)
+        assert process.status() != psutil.STATUS_ZOMBIE, "the benchmark ended"
         time.sleep(0.1)
     raise AssertionError("the benchmark started no process")

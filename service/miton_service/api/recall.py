@@ -18,7 +18,6 @@ from miton_service.service import Service
 
 if TYPE_CHECKING:
     from miton_service.context import RankedChunk
-    from miton_service.workspace import Workspace
 
 
 COMPUTED_WHILE_ONE_WAITS = 256  # tokens: one piece of prefill, about half a second on two cores
@@ -55,7 +54,7 @@ async def recall_at_cursor(service: Service, body: AtCursor) -> Recalled:
     path = Path(body.path).as_posix()
     await asyncio.to_thread(confine, workspace.root, path)
     if body.buffer is None:
-        await asyncio.to_thread(_drop_lent_buffer, workspace, path)
+        await asyncio.to_thread(workspace.drop_lent_buffer, path)
     selection = await asyncio.to_thread(
         context.select,
         workspace,
@@ -107,14 +106,6 @@ def _affordable(service: Service, ranked: Sequence[RankedChunk]) -> list[RankedC
             room -= item.tokens
         kept.append(item)
     return kept
-
-
-def _drop_lent_buffer(workspace: Workspace, path: str) -> None:
-    """A request without `buffer` means the file as it is, not what an earlier request had lent."""
-    with workspace.lock:
-        document = workspace.documents.get(path)
-    if document is not None and getattr(document, "expires", None) is not None:
-        workspace.drop_document(path)
 
 
 def _budget(service: Service, asked: int | None) -> int:

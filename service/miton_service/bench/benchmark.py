@@ -75,6 +75,9 @@ BENCHMARKS = {
         Benchmark("edit-ttft", "time to first token after a function in an early file changed", "edit_ttft"),
         Benchmark("growth", "time to first token as the repository grows", "growth"),
         Benchmark("keystroke", "time to first token at each typed character", "keystroke"),
+        Benchmark("two-clients", "two clients at once: the same answers, what it costs", "two_clients"),
+        Benchmark("kills", "kill -9 at random moments: no chunk lost, none wrong", "kills"),
+        Benchmark("accuracy", "the model's paths against transformers in fp32", "accuracy"),
         Benchmark("cross-file", "quality: arguments of calls defined elsewhere", "cross_file"),
         Benchmark("infilling", "quality: HumanEval single-line infilling, pass@1", "infilling"),
     )

@@ -1,11 +1,13 @@
-"""Run a function in a process of its own, which ends with the call, however that ends."""
+"""Run a function in a process of its own, which ends with the call, however that ends, and with its parent."""
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import traceback
 from collections.abc import Callable
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar
 
@@ -40,7 +42,16 @@ def in_fresh_process(
 
 def _call(sender: Connection, function: Callable[..., Any], arguments: Any, named: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent; it ends us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         sender.send((function(*arguments, **named), ""))
     except Exception:
         sender.send((None, traceback.format_exc()))
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed could not end us."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

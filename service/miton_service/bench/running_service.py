@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from miton_engine.models.sources import default_cache_dir
 from miton_service.bench.errors import BenchmarkError
@@ -52,8 +53,9 @@ class Completion:
 class RunningService:
     """A started service. Use `RunningService.start(...)` as a context manager."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, pid: int | None = None) -> None:
+        """A connection to the service at `url`; `pid` is its process where we started it."""
+        self.url, self.pid = url, pid
         self.client = httpx.Client(base_url=url, timeout=None, trust_env=False)
 
     @classmethod
@@ -68,18 +70,18 @@ class RunningService:
                 if not (home / name).exists():
                     (home / name).symlink_to(default_cache_dir() / name)
             command = [
-                sys.executable, "-m", "miton_service", "serve", "--port", "0", "--model", model,
+                sys.executable, "-m", "miton_service.bench.service_process", "serve", "--port", "0", "--model", model,
                 "--threads", str(threads), "--log-level", "warning",
             ]  # fmt: skip
             environment = {name: value for name, value in os.environ.items() if not name.startswith("MITON_")}
             environment["MITON_CACHE"] = str(home)
             with tempfile.TemporaryFile("w+") as log:
                 process = subprocess.Popen(
-                    command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                    command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                     text=True, start_new_session=True,  # Ctrl-C reaches us; we end it
                 )  # fmt: skip
                 try:
-                    service = cls(_wait_ready(process, log))
+                    service = cls(_wait_ready(process, log), process.pid)
                     with service.client:
                         yield service
                 finally:
@@ -89,7 +91,7 @@ class RunningService:
         self, root: Path, report: Callable[[int, int], None] = lambda done, total: None
     ) -> dict[str, Any]:
         """Open a workspace and wait until it is memorised; `report` gets tokens done and in all."""
-        self._json("POST", "/v1/workspaces", {"root": str(root)})
+        self.begin(root)
         while True:
             listed = self._json("GET", "/v1/workspaces")["data"]
             state: dict[str, Any] = next(item for item in listed if item["root"] == str(root.resolve()))
@@ -100,9 +102,24 @@ class RunningService:
                 return state
             time.sleep(0.2)
 
+    def begin(self, root: Path) -> None:
+        """Open a workspace; it is memorised in the background."""
+        self._json("POST", "/v1/workspaces", {"root": str(root)})
+
+    def kill(self) -> None:
+        """kill -9. Nothing of the process runs any more when this returns."""
+        assert self.pid is not None
+        process = psutil.Process(self.pid)
+        process.kill()
+        process.wait()
+
     def settle(self, root: Path) -> None:
         """Wait until what was edited is memorised, so that background work is not in the next figure."""
         self.open(root)
+
+    def status(self) -> dict[str, Any]:
+        """What GET /v1/status tells: the engine's counters among it."""
+        return self._json("GET", "/v1/status")
 
     def put_document(self, root: Path, path: str, text: str, version: int) -> None:
         """Push a buffer, as editors do."""

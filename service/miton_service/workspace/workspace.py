@@ -152,6 +152,14 @@ class Workspace:
             self._live.pop(path, None)
         self.read(path)
 
+    def drop_lent_buffer(self, path: str) -> None:
+        """Drop what an earlier request lent, for a request without a buffer means the file as it is. A document
+        that an editor has open stays."""
+        with self.lock:
+            known = self.documents.get(path)
+        if known is not None and known.expires is not None:
+            self.drop_document(path)
+
     def expire_buffers(self) -> None:
         """Drop what requests lent and did not come back for."""
         now = time.monotonic()

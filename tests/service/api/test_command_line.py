@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
+from .conftest import ENDLESS
+
 Miton = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -171,6 +173,23 @@ def test_an_unknown_model_is_said_with_the_known_ones(miton: Miton) -> None:
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "no-such.gguf"), (b"", "no-such.gguf"), (b"GGUF\3\0\0\0 cut here", "no-such.gguf")],
+    ids=["missing", "empty", "truncated"],
+)
+def test_a_model_file_that_is_missing_or_damaged_is_named(
+    miton: Miton, tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / "no-such.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    ran = miton("serve", "--model", str(path), "--port", "0")
+    assert ran.returncode == 1
+    assert words in ran.stderr.replace("\n", "")
+    assert "Traceback" not in ran.stderr
+
+
 def test_wrong_usage_is_2_and_help_has_examples(miton: Miton) -> None:
     assert miton("bogus").returncode == 2
     assert miton("serve", "--port", "many").returncode == 2
@@ -192,7 +211,7 @@ def test_a_signal_in_mid_stream_ends_the_service_cleanly(
     port = free_port()
     process = start(environment, "--port", str(port), "--log-level", "warning")
     until_ready(process)
-    body = {"prompt": "x", "max_tokens": 8000, "temperature": 1, "stream": True}
+    body = {"prompt": "x", "max_tokens": 8000, **ENDLESS, "stream": True}
     with httpx.stream(
         "POST", f"http://127.0.0.1:{port}/v1/completions", json=body, timeout=60, trust_env=False
     ) as answer:

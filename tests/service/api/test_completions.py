@@ -10,7 +10,7 @@ import httpx
 import openai
 import pytest
 
-from .conftest import RunningService, events_of
+from .conftest import ENDLESS, RunningService, events_of
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +270,7 @@ def test_a_client_that_leaves_stops_the_model(running_service: RunningService, s
     """The generation is cancelled within one decode step, and shows as aborted in the metrics."""
     aborted = 'miton_requests_total{kind="completion",outcome="aborted"}'
     before, service = running_service.metric(aborted), running_service.service
-    body = json.dumps({"prompt": "x" * 50, "max_tokens": 4000, "temperature": 1, "stream": stream}).encode()
+    body = json.dumps({"prompt": "x" * 50, "max_tokens": 4000, **ENDLESS, "stream": stream}).encode()
     port = int(running_service.url.rpartition(":")[2])
     connection = socket.create_connection(("127.0.0.1", port))
     connection.sendall(
@@ -303,7 +303,7 @@ def test_a_client_that_leaves_while_its_prompt_is_read_stops_that_too(
 
 
 def test_a_stop_of_the_service_ends_a_stream_with_an_error_event(running_service: RunningService) -> None:
-    body = {"prompt": "z", "max_tokens": 4000, "temperature": 1, "stream": True}
+    body = {"prompt": "z", "max_tokens": 4000, **ENDLESS, "stream": True}
     with running_service.client.stream("POST", "/v1/completions", json=body) as answer:
         lines = answer.iter_lines()
         next(lines)

@@ -9,8 +9,9 @@ import pytest
 
 from miton_service.api.completions import LineEnds
 from miton_service.api.running import Unfiltered
+from miton_service.settings import ServiceSettings
 
-from .conftest import RunningService
+from .conftest import RunningService, events_of, running
 
 CART = {"path": "shop/cart.py", "cursor": {"line": 9, "character": 30}}
 
@@ -134,6 +135,46 @@ def test_a_cursor_counts_utf_16_units(running_service: RunningService, at_cart: 
     for character, where in ((14, "beyond the line"), (9, "inside a pair")):
         wrong = {**inside, "cursor": {"line": 0, "character": character}}
         assert running_service.client.post("/v1/context", json=wrong).status_code == 400, where
+
+
+@pytest.mark.parametrize(
+    ("line", "character"), [(0, 8), (0, 10), (0, 12), (1, 8), (1, 9), (1, 10)],
+    ids=["before emoji", "between emoji", "after emoji", "before CJK", "between CJK", "after CJK"],
+)  # fmt: skip
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_completion_beside_emoji_and_cjk_characters_is_whole_text(
+    running_service: RunningService, at_cart: dict[str, Any], line: int, character: int, stream: bool
+) -> None:
+    body = {**at_cart, "path": "emoji.py", "cursor": {"line": line, "character": character}, "max_tokens": 12}
+    answer = running_service.client.post("/v1/completions", json={**body, "stream": stream})
+    assert answer.status_code == 200, answer.text
+    if stream:
+        events = events_of(answer.content.split(b"\n"))
+        text = "".join(choice["text"] for event in events for choice in event["choices"])
+    else:
+        text = answer.json()["choices"][0]["text"]
+    assert text.encode("utf-16", "strict")  # no half of a surrogate pair
+
+
+def test_two_services_on_one_cache_directory_share_chunks(
+    tiny_model: Path, repository: Path, tmp_path: Path
+) -> None:
+    """Both work at once; what one stored is found by the other, and all of it is whole afterwards."""
+    settings = ServiceSettings(model=str(tiny_model), cache_dir=tmp_path, workspaces=(repository,), port=0)
+    body = {"workspace": str(repository), **CART, "max_tokens": 8}
+    with running(settings) as first, running(settings) as second:
+        for service in (first, second):
+            settle(service)
+        answers = [service.client.post("/v1/completions", json=body).json() for service in (first, second)]
+        assert answers[0]["choices"][0]["text"] == answers[1]["choices"][0]["text"]
+        assert all(answer["miton"]["context"] for answer in answers)
+        assert first.service.engine.store.flush()
+        assert second.service.engine.store.flush()
+        stats = [service.service.engine.store.stats()["disk"] for service in (first, second)]
+        assert first.service.engine.store.keys() == second.service.engine.store.keys()
+        assert first.service.engine.store.verify().ok
+    assert all(disk["damaged"] == disk["index_rebuilds"] == 0 for disk in stats)
+    assert all(disk["problem"] is None for disk in stats)
 
 
 def test_a_workspace_that_is_not_open_says_how_to_open_it(

@@ -96,6 +96,17 @@ def test_a_request_s_buffer_is_newer_than_the_pushed_one_and_does_not_expire_it(
         workspace.put_document("a.py", "def later():\n    return 2\n", 6)
 
 
+def test_what_a_request_lent_can_be_dropped_and_what_an_editor_pushed_cannot_be_so(
+    workspace: Workspace,
+) -> None:
+    workspace.lend_buffer("a.py", "def lent():\n    return 2\n")
+    workspace.drop_lent_buffer("a.py")
+    assert names(workspace) == {"on_disk"}
+    workspace.put_document("a.py", "def pushed():\n    return 2\n", 1)
+    workspace.drop_lent_buffer("a.py")
+    assert names(workspace) == {"pushed"}
+
+
 @pytest.mark.parametrize("ends", ["\r\n", "\r"])
 def test_line_ends_of_a_buffer_are_normalised(workspace: Workspace, ends: str) -> None:
     workspace.put_document("a.py", f"x = 1{ends}y = 2{ends}", 1)

@@ -107,6 +107,33 @@ def test_what_is_not_worth_reading_is_skipped_with_its_reason(
     assert workspace.snapshot()["skipped"] == [{"path": name, "reason": workspace.skipped[name]}]
 
 
+def test_a_file_of_100_mb_is_left_out_without_being_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (root / "huge.py").open("wb") as file:
+        file.truncate(100_000_000)
+    (root / "a.py").write_text("x = 1\n")
+    opened: list[str] = []
+    real_open = os.open
+
+    def noting(path: str, *rest: int, **named: int) -> int:
+        opened.append(Path(path).name)
+        return real_open(path, *rest, **named)
+
+    monkeypatch.setattr("miton_service.workspace.walk.os.open", noting)
+    workspace = scan(root)
+    assert workspace.skipped == {"huge.py": "too large: 100,000,000 bytes, the limit is 1,000,000"}
+    assert set(workspace.files) == {"a.py"}
+    assert "huge.py" not in opened
+
+
+def test_one_line_of_5_mb_is_left_out_on_disk_and_refused_as_a_buffer(root: Path) -> None:
+    line = "x = [" + "1, " * 1_700_000 + "]\n"
+    (root / "line.py").write_text(line)
+    workspace = scan(root)
+    assert "too large" in workspace.skipped["line.py"]
+    with pytest.raises(WorkspaceError, match="too large"):
+        workspace.put_document("line.py", line, 1)
+
+
 @pytest.mark.parametrize(
     "data",
     ["é = 1\nb = 2\n".encode(), b"\xef\xbb\xbf" + "é = 1\nb = 2\n".encode(), "é = 1\r\nb = 2\r\n".encode(),

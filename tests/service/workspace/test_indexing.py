@@ -121,6 +121,26 @@ def test_new_changed_renamed_and_deleted_files_are_seen(workspaces: Workspaces, 
     assert ready(workspaces, root)
 
 
+def test_files_deleted_while_they_are_indexed_are_gone_and_the_rest_is_ready(
+    workspaces: Workspaces, memory: MemoryOfTokens, root: Path
+) -> None:
+    for index in range(40):
+        (root / f"package/part{index}.py").write_text(function(f"part{index}"))
+    memory.gate.clear()
+    workspace = workspaces.open(root)
+    assert eventually(lambda: workspace.snapshot()["files"] > 3)
+    for index in range(0, 40, 2):
+        (root / f"package/part{index}.py").unlink()
+    memory.gate.set()
+    assert eventually(lambda: ready(workspaces, root) and workspace.snapshot()["files"] == 23)
+    for index in range(40):
+        kept = {f"package/part{index}.py"} if index % 2 else set()
+        assert defined(workspaces, root, f"part{index}") == kept
+    after = workspace.snapshot()
+    assert after["indexed_tokens"] == after["tokens"]
+    assert after["skipped"] == []
+
+
 def test_new_ignore_rules_apply_at_once_and_are_lifted_again(workspaces: Workspaces, root: Path) -> None:
     workspaces.open(root)
     assert eventually(lambda: ready(workspaces, root))
