@@ -98,7 +98,8 @@ def rank(workspace: Workspace, query: Query) -> list[RankedChunk]:
             seen.add(key)
             chunks[key] = chunk
             scores[key] = scores.get(key, 0.0) + weight / (RRF_K + len(seen))
-            reasons.setdefault(key, []).append(reason)
+            if reason not in (why := reasons.setdefault(key, [])):  # two sources may say the same
+                why.append(reason)
     order = sorted(scores, key=lambda key: (-scores[key], key))
     return [RankedChunk(chunks[key], scores[key], tuple(reasons[key]), 0) for key in order]
 

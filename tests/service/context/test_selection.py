@@ -41,6 +41,7 @@ def test_the_called_function_of_another_file_comes_first_with_its_reason(tmp_pat
     first = selection.ranked[0]
     assert (first.chunk.path, first.chunk.symbol) == ("shop/prices.py", "gross")
     assert "imported by this file: `from shop.prices import gross`" in first.reasons[0]
+    assert len(set(first.reasons)) == len(first.reasons)
     assert first.tokens > 20
     assert selection.prefix.endswith("return gross(")
     assert selection.suffix == "\n"
