@@ -31,6 +31,14 @@ class ContextItem:
     reasons: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LiveLines:
+    """The lines of the file that were sent as text, not from memory; zero-based, both inclusive."""
+
+    start_line: int
+    end_line: int
+
+
 @dataclass(slots=True)
 class RequestRecord:
     """One request, from its arrival to its end."""
@@ -42,6 +50,7 @@ class RequestRecord:
     stream: bool = False
     time: float = field(default_factory=time.time)
     context: Sequence[ContextItem] = ()
+    window: LiveLines | None = None
     recall_ms: float = 0.0
     timings: Timings = field(default_factory=Timings)
     outcome: Outcome = "running"
@@ -67,6 +76,7 @@ class RequestRecord:
             "error": self.error,
             "total_ms": round(self.total_ms, 1),
             "context": [asdict(item) for item in self.context],
+            "window": None if self.window is None else asdict(self.window),
             "timings": self.timings_json(),
         }
 

@@ -85,7 +85,7 @@ def refuse(param: str, message: str) -> ApiError:
 def miton(record: RequestRecord) -> dict[str, Any]:
     """The `miton` object of an answer: what was attached and why, and where the time went."""
     data = record.to_json()
-    return {"context": data["context"], "timings": data["timings"]}
+    return {name: data[name] for name in ("context", "window", "timings")}
 
 
 def last_event(usage: Usage, record: RequestRecord, *, include_usage: bool) -> dict[str, Any]:

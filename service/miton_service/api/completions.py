@@ -84,7 +84,7 @@ def router(service: Service) -> APIRouter:
         record = RequestRecord(
             id=new_id("cmpl"), kind="completion", stream=bool(body.stream),
             workspace=plan.recalled.workspace, path=plan.recalled.path or body.path or "",
-            context=plan.recalled.items, recall_ms=plan.recalled.recall_ms,
+            context=plan.recalled.items, window=plan.recalled.window, recall_ms=plan.recalled.recall_ms,
         )  # fmt: skip
         requests = _requests(body, plan)
         check_token_ids(engine, requests[0].sampling.logit_bias, "logit_bias")

@@ -29,6 +29,7 @@ def router(service: Service) -> APIRouter:
             "workspace": recalled.workspace,
             "path": recalled.path,
             "context": [asdict(item) for item in recalled.items],
+            "window": None if recalled.window is None else asdict(recalled.window),
             "tokens": sum(item.tokens for item in recalled.items),
             "timings": {"recall_ms": round(recalled.recall_ms, 1)},
         }

@@ -12,7 +12,7 @@ from miton_engine.runtime.requests import ChunkSource
 from miton_service import context
 from miton_service.api.schemas import AtCursor
 from miton_service.errors import ApiError
-from miton_service.request_log import ContextItem
+from miton_service.request_log import ContextItem, LiveLines
 from miton_service.security import confine
 from miton_service.service import Service
 
@@ -29,6 +29,7 @@ class Recalled:
 
     prefix: str = ""
     suffix: str = ""
+    window: LiveLines | None = None
     crlf: bool = False
     sources: tuple[ChunkSource, ...] = ()
     items: tuple[ContextItem, ...] = ()
@@ -65,8 +66,9 @@ async def recall_at_cursor(service: Service, body: AtCursor) -> Recalled:
     )
     ranked = await asyncio.to_thread(_affordable, service, selection.ranked)
     return Recalled(
-        prefix=selection.prefix,
-        suffix=selection.suffix,
+        prefix=selection.window.prefix,
+        suffix=selection.window.suffix,
+        window=LiveLines(selection.window.first_line, selection.window.last_line),
         crlf=selection.crlf,
         sources=_sources(ranked),
         items=_items(ranked),

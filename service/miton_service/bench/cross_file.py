@@ -20,7 +20,7 @@ from miton_service.bench.benchmark import Run
 from miton_service.bench.prompts import PromptWriter
 from miton_service.bench.result import Bar, Result
 from miton_service.bench.statistics import edit_similarity, mean, paired_difference
-from miton_service.context import rank, window_at
+from miton_service.context import just_above, live_window, rank
 from miton_service.context.evaluation import Task, cross_file_tasks, open_for_evaluation
 from miton_service.context.query import query_at
 
@@ -46,7 +46,7 @@ DENSE_8K, MEMORY_8K = "dense prompt, 8K tokens", "chunk memory, 8K tokens"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A task with its window and the chunks that recall ranks, most relevant last."""
+    """A task with its window and the chunks a completion would attach, most relevant last."""
 
     package: str
     task: Task
@@ -121,8 +121,10 @@ def _tasks(how: Run, writer: PromptWriter) -> Iterator[Prepared]:
 def _prepare(package: str, workspace: Workspace, task: Task, writer: PromptWriter) -> Prepared:
     workspace.recent.clear()  # tasks know nothing of each other
     workspace.put_document(task.path, task.buffer, 1)
-    window = window_at(task.buffer, task.cursor)
-    ranked = [item.chunk for item in rank(workspace, query_at(task.path, window))]
+    workspace.selections.clear()
+    window = live_window(workspace, task.path, task.buffer, task.cursor)
+    above = just_above(workspace, task.path, window)
+    ranked = [item.chunk for item in (*above, *rank(workspace, query_at(task.path, window)))]
     workspace.drop_document(task.path)
     within_8k = _within(ranked, CONTEXT_TOKENS, writer)
     recalled = within_8k[:CHUNKS]

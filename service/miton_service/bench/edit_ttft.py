@@ -157,7 +157,8 @@ def _steps(writer: PromptWriter, tokens: int, edits: int) -> list[Step]:
         if number:
             index = early[(number - 1) % len(early)]
             chunks[index] = _edited(chunks[index], number)
-        window = window_at(place.buffer, Cursor(*place.cursor))
+        starts = [chunk.start_line for chunk in chunk_text(place.buffer, place.path, options=options)]
+        window = window_at(place.buffer, Cursor(*place.cursor), starts)
         steps.append(Step(tuple(chunks), FimPrompt(place.path, window.prefix, window.suffix), place.expected))
     return steps
 

@@ -34,6 +34,7 @@ class Completion:
     total_ms: float
     context: tuple[dict[str, Any], ...]
     timings: dict[str, float]
+    live_from: int = 0  # line from which the file was taken as text
 
     @property
     def context_tokens(self) -> int:
@@ -171,7 +172,7 @@ class RunningService:
         miton = last.get("miton", {})
         return Completion(
             text, ((first or ended) - started) * 1e3, (ended - started) * 1e3,
-            tuple(miton.get("context", ())), miton.get("timings", {}),
+            tuple(miton.get("context", ())), miton.get("timings", {}), (miton.get("window") or {}).get("start_line", 0),
         )  # fmt: skip
 
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A developer's session replayed: a release of flask becomes the next, hunk by hunk, a completion at each.
 
-Miton is asked over HTTP. What it attached, and the window around the cursor, then goes to llama.cpp as one prompt,
+Miton is asked over HTTP. What it attached, and what it took live, then goes to llama.cpp as one prompt,
 in the same order, before the next request is made. Between requests there is time to think: Miton's background work
 ends there (llama.cpp has none). The measure is wall-clock time to the first event at the client.
 """
@@ -134,7 +134,7 @@ def _ask(
         ChunkSource(item["path"], "", _lines(current[item["path"]], item["start_line"], item["end_line"]))
         for item in reversed(completion.context)  # best first there, most relevant last in a prompt
     ]
-    window = window_at(moment.buffer, Cursor(*moment.cursor))
+    window = window_at(moment.buffer, Cursor(*moment.cursor), kept_start=completion.live_from)
     return Asked(completion, writer.write(chunks, FimPrompt(hunk.path, window.prefix, window.suffix)))
 
 

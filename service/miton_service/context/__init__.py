@@ -1,6 +1,14 @@
 """Recall: which chunks of a workspace matter for a place in a file or for a question, and why."""
 
-from miton_service.context.recall import RankedChunk, Selection, rank, select, select_for_question
+from miton_service.context.recall import (
+    RankedChunk,
+    Selection,
+    just_above,
+    live_window,
+    rank,
+    select,
+    select_for_question,
+)
 from miton_service.context.window import Cursor, Window, window_at
 
 __all__ = [
@@ -8,6 +16,8 @@ __all__ = [
     "RankedChunk",
     "Selection",
     "Window",
+    "just_above",
+    "live_window",
     "rank",
     "select",
     "select_for_question",

@@ -7,7 +7,8 @@ the same chunks stay attached in the same order, so that their KV and the docume
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from miton_lsp.chunking import Chunk
 from miton_service.context.query import STOP_NAMES, Query, query_at
@@ -18,6 +19,9 @@ from miton_service.workspace.workspace import Workspace
 
 RRF_K = 8.0
 TOKENS_PER_CHUNK = 170  # of the budget: a dozen chunks at the default 2,048, more only for who asks for more
+ABOVE_CHARACTERS = 2200  # just above the live window, attached from memory in place of a longer window
+NO_WINDOW = Window("", "", 0, -1)
+ABOVE_SCORE = 1.0  # no fused score reaches it
 NEARLY_EQUAL = 0.9
 STICKY_TOP = 3  # while these are attached already, a selection stays
 
@@ -34,13 +38,22 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a request attaches: `ranked` best first; prefix and suffix are LF text around the cursor."""
+    """What a request attaches: `ranked` best first; `window` is the LF text around the cursor."""
 
     ranked: tuple[RankedChunk, ...]
     recall_ms: float
-    prefix: str = ""
-    suffix: str = ""
+    window: Window = NO_WINDOW
     crlf: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The last selection of a file, to stay with while one types at a place. `opening` is the window's first line."""
+
+    first_line: int
+    opening: str
+    budget: int
+    recalled: list[RankedChunk]
 
 
 def select(
@@ -54,15 +67,47 @@ def select(
     if buffer is not None:
         workspace.lend_buffer(path, buffer)
     text, crlf = workspace.text_of(path)
-    window = window_at(text, cursor)
-    query = query_at(path, window)
     with workspace.lock:
         workspace.recent[path] = time.time()
-        ranked = rank(workspace, query)
-        chosen = _within_budget(workspace, ranked, budget_tokens)
-        chosen = _sticky(workspace, path, window, chosen, budget_tokens)
+        window = live_window(workspace, path, text, cursor)
+        query = query_at(path, window)
+        above = just_above(workspace, path, window)
+        own = {item.chunk.start_byte for item in above}
+        ranked = [i for i in rank(workspace, query) if i.chunk.path != path or i.chunk.start_byte not in own]
+        chosen = within_budget(workspace, [*above, *ranked], budget_tokens)
+        above = [item for item in chosen if item.score >= ABOVE_SCORE]
+        recalled = _sticky(workspace, path, window, text, chosen[len(above) :], budget_tokens)
+        room = budget_tokens - sum(item.tokens for item in above)
+        if sum(item.tokens for item in recalled) <= room:
+            chosen = [*above, *recalled]
     elapsed = (time.perf_counter() - started) * 1e3
-    return Selection(tuple(chosen), elapsed, window.prefix, window.suffix, crlf)
+    return Selection(tuple(chosen), elapsed, window, crlf)
+
+
+def live_window(workspace: Workspace, path: str, text: str, cursor: Cursor) -> Window:
+    """The window at a cursor in `text`, the file's newest. The caller holds the workspace's lock.
+
+    Raises `WorkspaceError` for a place that is not in the text.
+    """
+    state, held = workspace.files.get(path), workspace.selections.get(path)
+    starts = [chunk.start_line for chunk in state.chunks] if state is not None and state.text == text else []
+    kept = held.first_line if held is not None and _line(text, held.first_line) == held.opening else None
+    return window_at(text, cursor, starts, kept)
+
+
+def just_above(workspace: Workspace, path: str, window: Window) -> list[RankedChunk]:
+    """The file's own chunks just above the live window, nearest first. The caller holds the workspace's lock."""
+    state = workspace.files.get(path)
+    found: list[RankedChunk] = []
+    room = ABOVE_CHARACTERS
+    for chunk in reversed(state.chunks if state is not None else ()):
+        if chunk.end_line >= window.first_line or not chunk.text.strip():
+            continue
+        room -= len(chunk.text)
+        if room < 0:
+            break
+        found.append(RankedChunk(chunk, ABOVE_SCORE, ("just above the text around the cursor",), 0))
+    return found
 
 
 def select_for_question(workspace: Workspace, question: str, budget_tokens: int) -> Selection:
@@ -80,7 +125,7 @@ def select_for_question(workspace: Workspace, question: str, budget_tokens: int)
             if path in question or path.rsplit("/", 1)[-1] in question.split()
         )
         ranked = rank(workspace, Query(names, paths_mentioned=mentioned))
-        chosen = _within_budget(workspace, ranked, budget_tokens)
+        chosen = within_budget(workspace, ranked, budget_tokens)
     return Selection(tuple(chosen), (time.perf_counter() - started) * 1e3)
 
 
@@ -112,7 +157,8 @@ def _in_window(chunk: Chunk, query: Query) -> bool:
     )
 
 
-def _within_budget(workspace: Workspace, ranked: list[RankedChunk], budget: int) -> list[RankedChunk]:
+def within_budget(workspace: Workspace, ranked: Sequence[RankedChunk], budget: int) -> list[RankedChunk]:
+    """The first of `ranked` that fit, with their tokens; of near copies the first. The caller holds the lock."""
     chosen: list[RankedChunk] = []
     texts: list[frozenset[str]] = []
     used = 0
@@ -135,17 +181,18 @@ def _nearly_equal(lines: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _sticky(
-    workspace: Workspace, path: str, window: Window, chosen: list[RankedChunk], budget: int
+    workspace: Workspace, path: str, window: Window, text: str, chosen: list[RankedChunk], budget: int
 ) -> list[RankedChunk]:
     """The previous selection for this place, if it still holds what matters most and none of it changed."""
-    before = workspace.selections.get(path)
-    workspace.selections[path] = (window.first_line, budget, chosen)
-    if before is None or before[:2] != (window.first_line, budget):
+    before: Held | None = workspace.selections.get(path)
+    now = Held(window.first_line, _line(text, window.first_line), budget, chosen)
+    workspace.selections[path] = now
+    if before is None or (before.first_line, before.budget) != (now.first_line, now.budget):
         return chosen
-    held = {item.chunk.content_hash for item in before[2]}
+    held = {item.chunk.content_hash for item in before.recalled}
     current = {
         chunk.content_hash
-        for item in before[2]
+        for item in before.recalled
         if (state := workspace.files.get(item.chunk.path)) is not None
         for chunk in state.chunks
     }
@@ -153,11 +200,17 @@ def _sticky(
     if (
         not top <= held
         or not held <= current
-        or any(_overlaps(item.chunk, path, window) for item in before[2])
+        or any(_overlaps(item.chunk, path, window) for item in before.recalled)
     ):
         return chosen
-    workspace.selections[path] = before
-    return before[2]
+    workspace.selections[path] = replace(now, recalled=before.recalled)
+    return before.recalled
+
+
+def _line(text: str, number: int) -> str:
+    """A line of `text`, or "" past its end."""
+    lines = text.split("\n", number + 1)
+    return lines[number] if number < len(lines) else ""
 
 
 def _overlaps(chunk: Chunk, path: str, window: Window) -> bool:

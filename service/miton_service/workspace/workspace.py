@@ -53,7 +53,7 @@ class Workspace:
         self.scanned = False
         self.opened = time.time()
         self.progress = Progress()
-        self.selections: dict[str, tuple[int, int, list[Any]]] = {}  # recall's last choice per file
+        self.selections: dict[str, Any] = {}  # recall's last choice per file
         self._options = options
         self._live: dict[str, ChunkedFile] = {}  # with syntax trees: of open files only
         self._indexed: dict[str, set[str]] = {}  # path -> content hashes whose KV is stored

@@ -20,7 +20,7 @@ from miton_service.app import create_app
 from miton_service.service import Service
 from miton_service.settings import ServiceSettings
 
-ENDLESS = {"temperature": 1, "logit_bias": {str(token): -100.0 for token in range(256, 264)}}
+ENDLESS = {"temperature": 1, "logit_bias": {str(token): -100.0 for token in (0, *range(256, 264))}}
 """Fields of a request that only its `max_tokens` ends: by chance alone the tiny model soon draws a stop token."""
 
 

@@ -265,6 +265,14 @@ def test_an_unclear_prompt_in_a_stream_is_still_an_http_error(running_service: R
     assert answer.json()["error"]["code"] == "context_length_exceeded"
 
 
+def test_only_max_tokens_ends_what_the_tests_call_endless(running_service: RunningService) -> None:
+    body = {"prompt": "x", "max_tokens": 2000, **ENDLESS, "seed": 7}
+    assert (
+        running_service.client.post("/v1/completions", json=body).json()["choices"][0]["finish_reason"]
+        == "length"
+    )
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_leaves_stops_the_model(running_service: RunningService, stream: bool) -> None:
     """The generation is cancelled within one decode step, and shows as aborted in the metrics."""

@@ -43,8 +43,8 @@ def test_the_called_function_of_another_file_comes_first_with_its_reason(tmp_pat
     assert "imported by this file: `from shop.prices import gross`" in first.reasons[0]
     assert len(set(first.reasons)) == len(first.reasons)
     assert first.tokens > 20
-    assert selection.prefix.endswith("return gross(")
-    assert selection.suffix == "\n"
+    assert selection.window.prefix.endswith("return gross(")
+    assert selection.window.suffix == "\n"
 
 
 def test_a_class_that_is_called_brings_its_constructor(tmp_path: Path) -> None:
@@ -64,13 +64,14 @@ def test_a_class_that_is_called_brings_its_constructor(tmp_path: Path) -> None:
 
 
 def test_distant_functions_of_the_same_file_are_recalled_and_the_window_never(tmp_path: Path) -> None:
-    functions = [f"def part{i}(value):\n{BODY}\n\n" for i in range(40)]
+    functions = [f"def part{i}(value):\n{BODY.replace('step', f'step{i}')}\n\n" for i in range(40)]
     text = "".join(functions) + "def last(value):\n    return part3("
     workspace = project(tmp_path, {"a.py": text})
     line = text.count("\n")
     selection = select(workspace, "a.py", Cursor(line, len("    return part3(")), None, 8192)
-    assert symbols(selection)[0] == "part3"
-    first_line = line - selection.prefix.count("\n")
+    recalled = [item.chunk.symbol for item in selection.ranked if item.score < 1]
+    assert recalled[0] == "part3"
+    first_line = line - selection.window.prefix.count("\n")
     assert all(item.chunk.end_line < first_line for item in selection.ranked)
 
 
@@ -178,6 +179,62 @@ def test_the_window_s_start_moves_once_in_many_typed_lines() -> None:
         starts.append(window_at(text, Cursor(count, 0)).first_line)
     assert len(set(starts)) <= 5
     assert starts == sorted(starts)
+
+
+FUNCTION = f"def part{{}}(value):\n{BODY}\n\n"
+
+
+def test_a_new_window_begins_at_a_function_and_what_is_above_is_attached_nearest_last(tmp_path: Path) -> None:
+    text = "".join(FUNCTION.format(i) for i in range(30)) + "def last(value):\n    return "
+    workspace = project(tmp_path, {"a.py": text})
+    selection = select(workspace, "a.py", Cursor(text.count("\n"), 11), None, 2048)
+    assert selection.window.prefix.startswith("def part")
+    assert len(selection.window.prefix) <= 800
+    above = [item.chunk for item in selection.ranked if item.score == 1]
+    assert above
+    assert [chunk.end_line + 1 for chunk in above] == [
+        selection.window.first_line, *(chunk.start_line for chunk in above[:-1])
+    ]  # fmt: skip
+    assert text.endswith("".join(c.text for c in reversed(above)) + selection.window.prefix)
+
+
+def test_inside_a_long_function_its_beginning_is_attached(tmp_path: Path) -> None:
+    text = "".join(FUNCTION.format(i) for i in range(9)) + "def long(value):\n"
+    text += "".join(f"    value += {i}\n" for i in range(120))
+    workspace = project(tmp_path, {"a.py": text})
+    selection = select(workspace, "a.py", Cursor(text.count("\n"), 0), None, 2048)
+    assert any("def long(value):" in item.chunk.text for item in selection.ranked)
+    assert selection.ranked[0].chunk.end_line + 1 == selection.window.first_line
+
+
+def test_the_window_and_what_is_above_stay_while_one_writes_many_lines(tmp_path: Path) -> None:
+    start = "".join(FUNCTION.format(i) for i in range(9)) + "def last(value):\n"
+    workspace = project(tmp_path, {"a.py": start})
+    seen = set()
+    for count in range(60):
+        text = start + "    value = value + 1\n" * count + "    if value > ("  # broken while it is typed
+        selection = select(workspace, "a.py", Cursor(text.count("\n"), 16), text, 2048)
+        seen.add((selection.window.first_line, tuple(i.chunk.content_hash for i in selection.ranked)))
+    assert len(seen) == 1
+
+
+def test_another_place_of_the_file_gets_a_window_of_its_own(tmp_path: Path) -> None:
+    text = "".join(FUNCTION.format(i) for i in range(60))
+    workspace = project(tmp_path, {"a.py": text})
+    lines = text.count("\n")
+    for line in (lines, lines // 2, lines // 4, lines):
+        window = select(workspace, "a.py", Cursor(line, 0), None, 2048).window
+        assert window.first_line <= line
+        assert len(window.prefix) <= 800
+
+
+def test_lines_inserted_above_move_the_window_with_its_text(tmp_path: Path) -> None:
+    text = "".join(FUNCTION.format(i) for i in range(30))
+    workspace = project(tmp_path, {"a.py": text})
+    before = select(workspace, "a.py", Cursor(text.count("\n"), 0), None, 2048).window
+    longer = "import os\n" * 7 + text
+    after = select(workspace, "a.py", Cursor(longer.count("\n"), 0), longer, 2048).window
+    assert (after.first_line, after.prefix) == (before.first_line + 7, before.prefix)
 
 
 def test_a_line_as_long_as_a_file_gives_a_small_window() -> None:
