@@ -55,7 +55,7 @@ def test_what_is_ready_is_stored_and_an_edit_computes_one_chunk(tmp_path: Path) 
         selection = select(workspace, "main.py", Cursor(2, 15), None, 2048)
         assert selection.ranked[0].chunk.symbol == "alpha"
         attached = chunk_sources(item.chunk for item in reversed(selection.ranked))
-        prompt = FimPrompt("main.py", selection.prefix, selection.suffix)
+        prompt = FimPrompt("main.py", selection.window.prefix, selection.window.suffix)
         result = engine.generate(GenerationRequest(prompt, attached, Sampling(max_tokens=8))).result()
         assert result.timings.cached_tokens >= engine.chunk_token_count(attached[-1])
     finally:
