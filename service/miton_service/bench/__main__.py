@@ -31,9 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notes, out = Console(stderr=True), Console()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with nullcontext() if BENCHMARKS[options.name].takes_turns else one_at_a_time(notes):
+        with one_at_a_time(notes) if BENCHMARKS[options.name].timed else nullcontext():
             how = Run(options.quick, notes, options.model)
-            if is_busy(how.machine):
+            if BENCHMARKS[options.name].timed and is_busy(how.machine):
                 notes.print(
                     f"[yellow]The machine is busy (load {how.machine['load_at_start']}); "
                     "times will say little.[/yellow]"

@@ -49,13 +49,14 @@ class Run:
 class Benchmark:
     """An entry of the registry; its module is imported when it runs.
 
-    One that `takes_turns` needs the machine for a sample at a time and gets it by itself (`quiet.quiet_moment`).
+    One that is not `timed` as a whole lets others measure beside it: it says how good or how safe, not how fast,
+    or it asks for the machine for a sample at a time (`quiet.quiet_moment`).
     """
 
     name: str
     summary: str
     module: str
-    takes_turns: bool = False
+    timed: bool = True
 
     def run(self, how: Run) -> Result:
         function: Callable[[Run], Result] = import_module(f"miton_service.bench.{self.module}").run
@@ -66,19 +67,14 @@ BENCHMARKS = {
     entry.name: entry
     for entry in (
         Benchmark("speed", "prefill and decode tokens/s against llama.cpp", "speed"),
-        Benchmark(
-            "session",
-            "a developer's session: time to first token at each hunk of a release",
-            "session",
-            takes_turns=True,
-        ),
+        Benchmark("session", "time to first token at each hunk of a release", "session", timed=False),
         Benchmark("edit-ttft", "time to first token after a function in an early file changed", "edit_ttft"),
         Benchmark("growth", "time to first token as the repository grows", "growth"),
         Benchmark("keystroke", "time to first token at each typed character", "keystroke"),
         Benchmark("two-clients", "two clients at once: the same answers, what it costs", "two_clients"),
-        Benchmark("kills", "kill -9 at random moments: no chunk lost, none wrong", "kills"),
-        Benchmark("accuracy", "the model's paths against transformers in fp32", "accuracy"),
-        Benchmark("cross-file", "quality: arguments of calls defined elsewhere", "cross_file"),
-        Benchmark("infilling", "quality: HumanEval single-line infilling, pass@1", "infilling"),
+        Benchmark("kills", "kill -9 at random moments: no chunk lost, none wrong", "kills", timed=False),
+        Benchmark("accuracy", "the model's paths against transformers in fp32", "accuracy", timed=False),
+        Benchmark("cross-file", "quality: arguments of calls defined elsewhere", "cross_file", timed=False),
+        Benchmark("infilling", "quality: HumanEval single-line infilling, pass@1", "infilling", timed=False),
     )
 }
