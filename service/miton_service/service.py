@@ -86,7 +86,7 @@ class Service:
             )
             report("warming up")
             engine.warm_up()
-            workspaces = Workspaces(engine)
+            workspaces = Workspaces(engine, settings.state_directory)
             for root in settings.workspaces:
                 report(f"opening {root}")
                 workspaces.open(root)

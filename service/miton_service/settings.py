@@ -65,8 +65,12 @@ class ServiceSettings:
         return self.require_token or bool(self.token) or not self.is_loopback
 
     @property
+    def state_directory(self) -> Path:
+        return self.state_dir if self.state_dir != Path() else default_state_dir()
+
+    @property
     def token_file(self) -> Path:
-        return (self.state_dir if self.state_dir != Path() else default_state_dir()) / "token"
+        return self.state_directory / "token"
 
     def url(self, port: int | None = None) -> str:
         """The address a client on this machine uses."""

@@ -159,6 +159,20 @@ class DocumentRequest(Body):
     version: int = 0
 
 
+class ChoiceReference(Body):
+    """A file's symbol and what is inside it; without `symbol` the whole file."""
+
+    workspace: str
+    path: str
+    symbol: str = ""
+
+
+class ChoiceRequest(ChoiceReference):
+    """PUT /v1/choices"""
+
+    kind: Literal["pin", "exclude"]
+
+
 class DocumentReference(Body):
     workspace: str
     path: str

@@ -21,7 +21,7 @@ RRF_K = 8.0
 TOKENS_PER_CHUNK = 170  # of the budget: a dozen chunks at the default 2,048, more only for who asks for more
 ABOVE_CHARACTERS = 2200  # just above the live window, attached from memory in place of a longer window
 NO_WINDOW = Window("", "", 0, -1)
-ABOVE_SCORE = 1.0  # no fused score reaches it
+CERTAIN_SCORE = 1.0  # of what is attached without being ranked; no fused score reaches it
 NEARLY_EQUAL = 0.9
 STICKY_TOP = 3  # while these are attached already, a selection stays
 
@@ -71,15 +71,13 @@ def select(
         workspace.recent[path] = time.time()
         window = live_window(workspace, path, text, cursor)
         query = query_at(path, window)
-        above = just_above(workspace, path, window)
-        own = {item.chunk.start_byte for item in above}
-        ranked = [i for i in rank(workspace, query) if i.chunk.path != path or i.chunk.start_byte not in own]
-        chosen = within_budget(workspace, [*above, *ranked], budget_tokens)
-        above = [item for item in chosen if item.score >= ABOVE_SCORE]
-        recalled = _sticky(workspace, path, window, text, chosen[len(above) :], budget_tokens)
-        room = budget_tokens - sum(item.tokens for item in above)
+        certain = _once([*just_above(workspace, path, window), *pinned(workspace, query)])
+        chosen = within_budget(workspace, _once([*certain, *rank(workspace, query)]), budget_tokens)
+        certain = [item for item in chosen if item.score >= CERTAIN_SCORE]
+        recalled = _sticky(workspace, path, window, text, chosen[len(certain) :], budget_tokens)
+        room = budget_tokens - sum(item.tokens for item in certain)
         if sum(item.tokens for item in recalled) <= room:
-            chosen = [*above, *recalled]
+            chosen = [*certain, *recalled]
     elapsed = (time.perf_counter() - started) * 1e3
     return Selection(tuple(chosen), elapsed, window, crlf)
 
@@ -101,12 +99,12 @@ def just_above(workspace: Workspace, path: str, window: Window) -> list[RankedCh
     found: list[RankedChunk] = []
     room = ABOVE_CHARACTERS
     for chunk in reversed(state.chunks if state is not None else ()):
-        if chunk.end_line >= window.first_line or not chunk.text.strip():
+        if chunk.end_line >= window.first_line or not chunk.text.strip() or _is_excluded(workspace, chunk):
             continue
         room -= len(chunk.text)
         if room < 0:
             break
-        found.append(RankedChunk(chunk, ABOVE_SCORE, ("just above the text around the cursor",), 0))
+        found.append(RankedChunk(chunk, CERTAIN_SCORE, ("just above the text around the cursor",), 0))
     return found
 
 
@@ -124,7 +122,8 @@ def select_for_question(workspace: Workspace, question: str, budget_tokens: int)
             for path in workspace.files
             if path in question or path.rsplit("/", 1)[-1] in question.split()
         )
-        ranked = rank(workspace, Query(names, paths_mentioned=mentioned))
+        query = Query(names, paths_mentioned=mentioned)
+        ranked = _once([*pinned(workspace, query), *rank(workspace, query)])
         chosen = within_budget(workspace, ranked, budget_tokens)
     return Selection(tuple(chosen), (time.perf_counter() - started) * 1e3)
 
@@ -138,7 +137,7 @@ def rank(workspace: Workspace, query: Query) -> list[RankedChunk]:
         seen: set[tuple[str, str, int]] = set()
         for chunk, reason in find(workspace, query):
             key = (chunk.path, chunk.content_hash, chunk.start_byte)
-            if key in seen or _in_window(chunk, query):
+            if key in seen or _in_window(chunk, query) or _is_excluded(workspace, chunk):
                 continue
             seen.add(key)
             chunks[key] = chunk
@@ -147,6 +146,29 @@ def rank(workspace: Workspace, query: Query) -> list[RankedChunk]:
                 why.append(reason)
     order = sorted(scores, key=lambda key: (-scores[key], key))
     return [RankedChunk(chunks[key], scores[key], tuple(reasons[key]), 0) for key in order]
+
+
+def pinned(workspace: Workspace, query: Query) -> list[RankedChunk]:
+    """What the user pinned, as it is now, outside the live window. The caller holds the workspace's lock."""
+    return [
+        RankedChunk(chunk, CERTAIN_SCORE, ("pinned",), 0)
+        for path in dict.fromkeys(choice.path for choice in workspace.choices.all() if choice.kind == "pin")
+        if (state := workspace.files.get(path)) is not None
+        for chunk in state.chunks
+        if workspace.choices.kind_of(chunk) == "pin" and not _in_window(chunk, query)
+    ]
+
+
+def _once(items: Sequence[RankedChunk]) -> list[RankedChunk]:
+    """Each chunk where it comes first."""
+    kept: dict[tuple[str, int], RankedChunk] = {}
+    for item in items:
+        kept.setdefault((item.chunk.path, item.chunk.start_byte), item)
+    return list(kept.values())
+
+
+def _is_excluded(workspace: Workspace, chunk: Chunk) -> bool:
+    return workspace.choices.kind_of(chunk) == "exclude"
 
 
 def _in_window(chunk: Chunk, query: Query) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from miton_lsp.chunking import ChunkOptions
+from miton_service.workspace.choices import Choices
 from miton_service.workspace.errors import WorkspaceError
 from miton_service.workspace.indexer import Indexer, Memory
 from miton_service.workspace.workspace import Workspace
@@ -22,9 +23,11 @@ class EngineForWorkspaces(Memory, Protocol):
 class Workspaces:
     """Opens and closes workspaces; each has its own indexer over the shared engine."""
 
-    def __init__(self, engine: EngineForWorkspaces) -> None:
+    def __init__(self, engine: EngineForWorkspaces, state_dir: Path | None = None) -> None:
+        """Pins and exclusions are kept in `state_dir`; without one they end with the process."""
         self._engine = engine
         self._options = ChunkOptions(count_tokens=engine.token_count)
+        self._choices_dir = None if state_dir is None else state_dir / "choices"
         self._lock = threading.Lock()
         self._open: dict[Path, tuple[Workspace, Indexer]] = {}
 
@@ -39,7 +42,7 @@ class Workspaces:
             raise WorkspaceError(f"{real} is too much for one workspace; open a repository inside it.")
         with self._lock:
             if real not in self._open:
-                workspace = Workspace(real, self._options)
+                workspace = Workspace(real, self._options, Choices(real, self._choices_dir))
                 self._open[real] = (workspace, Indexer(workspace, self._engine))
             return self._open[real][0]
 

@@ -14,6 +14,7 @@ from miton_engine.runtime.requests import ChunkSource
 from miton_lsp.chunking import Chunk, ChunkedFile, ChunkOptions, chunk_file, decode_text, rechunk
 from miton_lsp.symbols import SymbolGraph, file_symbols
 from miton_service.workspace.bm25 import BM25Index
+from miton_service.workspace.choices import Choice, Choices, Kind
 from miton_service.workspace.errors import WorkspaceError
 from miton_service.workspace.file_state import Document, FileState
 from miton_service.workspace.filters import (
@@ -38,8 +39,9 @@ class Workspace:
     Attributes are read under `lock`; only methods change them.
     """
 
-    def __init__(self, root: Path, options: ChunkOptions) -> None:
+    def __init__(self, root: Path, options: ChunkOptions, choices: Choices | None = None) -> None:
         self.root = root
+        self.choices = choices or Choices(root)
         self.lock = threading.RLock()
         self.graph = SymbolGraph()
         self.bm25 = BM25Index()
@@ -191,6 +193,29 @@ class Workspace:
         raise WorkspaceError(
             f"{path} cannot be used ({reason}). Send its text as `buffer`, or name another file."
         )
+
+    # -- what a user chose -------------------------------------------------------------------------------------
+
+    def choose(self, path: str, symbol: str, kind: Kind | None) -> None:
+        """Attach a file's symbol (the whole file if it is empty) always or never; None: as recall finds.
+
+        Raises `WorkspaceError` for one that is not there, and if it cannot be kept.
+        """
+        with self.lock:
+            state = self.files.get(path)
+        if kind is not None:
+            if state is None:
+                raise WorkspaceError(
+                    f"{path} is none of the workspace's files; GET /v1/workspaces tells why not."
+                )
+            choice = Choice(path, symbol, kind)
+            if not any(choice.covers(chunk) for chunk in state.chunks):
+                raise WorkspaceError(
+                    f"{path} has no chunk called {symbol!r}; take a symbol from a `context`."
+                )
+        self.choices.set(path, symbol, kind)
+        with self.lock:
+            self.selections.clear()
 
     # -- what is to be memorised -------------------------------------------------------------------------------
 

@@ -177,6 +177,31 @@ def test_two_services_on_one_cache_directory_share_chunks(
     assert all(disk["problem"] is None for disk in stats)
 
 
+def test_a_chunk_is_pinned_excluded_and_taken_back(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
+    client, root = running_service.client, at_cart["workspace"]
+    (first, *_) = client.post("/v1/context", json=at_cart).json()["context"]
+    one = {"workspace": root, "path": first["path"], "symbol": first["symbol"]}
+    told = client.put("/v1/choices", json={**one, "kind": "exclude"})
+    assert told.json() == {
+        "workspace": root,
+        "choices": [{"path": first["path"], "symbol": first["symbol"], "kind": "exclude"}],
+    }
+    assert client.get("/v1/choices", params={"workspace": root}).json() == told.json()
+    named = [
+        (item["path"], item["symbol"]) for item in client.post("/v1/context", json=at_cart).json()["context"]
+    ]
+    assert (first["path"], first["symbol"]) not in named
+    client.put("/v1/choices", json={**one, "kind": "pin"})
+    (pinned, *_) = client.post("/v1/context", json=at_cart).json()["context"]
+    assert (pinned["symbol"], pinned["reasons"]) == (first["symbol"], ["pinned"])
+    assert client.request("DELETE", "/v1/choices", json=one).json()["choices"] == []
+    assert client.post("/v1/context", json=at_cart).json()["context"][0]["reasons"] == first["reasons"]
+    for wrong in ({"path": "none.py"}, {"symbol": "nothing"}, {"kind": "love"}):
+        assert client.put("/v1/choices", json={**one, "kind": "pin", **wrong}).status_code == 400, wrong
+
+
 def test_a_workspace_that_is_not_open_says_how_to_open_it(
     running_service: RunningService, tmp_path: Path
 ) -> None:

@@ -228,6 +228,42 @@ def test_another_place_of_the_file_gets_a_window_of_its_own(tmp_path: Path) -> N
         assert len(window.prefix) <= 800
 
 
+def test_what_is_pinned_is_attached_and_what_is_excluded_never(tmp_path: Path) -> None:
+    files = {
+        f"{name}.py": f"def {name}(value):\n{BODY.replace('step', name)}"
+        for name in ("alpha", "beta", "gamma")
+    }
+    workspace = project(tmp_path, {**files, "main.py": "from alpha import alpha\n\nx = alpha(\n"})
+
+    def attached() -> dict[str, tuple[str, ...]]:
+        selected = select(workspace, "main.py", Cursor(2, 10), None, 2048).ranked
+        asked = select_for_question(workspace, "What does `alpha` do?", 2048).ranked
+        assert {item.chunk.symbol for item in selected} == {
+            item.chunk.symbol for item in asked if item.chunk.symbol
+        }
+        return {item.chunk.symbol: item.reasons for item in selected}
+
+    assert set(attached()) == {"alpha"}
+    workspace.choose("gamma.py", "gamma", "pin")
+    assert attached()["gamma"] == ("pinned",)
+    workspace.choose("alpha.py", "", "exclude")
+    assert set(attached()) == {"gamma"}
+    workspace.choose("gamma.py", "gamma", None)
+    workspace.choose("alpha.py", "", None)
+    assert set(attached()) == {"alpha"}
+
+
+def test_what_is_just_above_can_be_excluded(tmp_path: Path) -> None:
+    text = "".join(FUNCTION.format(i) for i in range(30)) + "def last(value):\n    return "
+    workspace = project(tmp_path, {"a.py": text})
+    cursor = Cursor(text.count("\n"), 11)
+    nearest = select(workspace, "a.py", cursor, None, 2048).ranked[0].chunk
+    workspace.choose("a.py", nearest.symbol, "exclude")
+    assert nearest.symbol not in [
+        i.chunk.symbol for i in select(workspace, "a.py", cursor, None, 2048).ranked
+    ]
+
+
 def test_lines_inserted_above_move_the_window_with_its_text(tmp_path: Path) -> None:
     text = "".join(FUNCTION.format(i) for i in range(30))
     workspace = project(tmp_path, {"a.py": text})
