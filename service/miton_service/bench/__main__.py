@@ -27,12 +27,15 @@ from miton_service.errors import ServiceError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.journal is not None and not BENCHMARKS[options.name].keeps_journal:
+        parser.error(f"{options.name} keeps no journal; it runs in one go")
     notes, out = Console(stderr=True), Console()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with one_at_a_time(notes) if BENCHMARKS[options.name].timed else nullcontext():
-            how = Run(options.quick, notes, options.model)
+            how = Run(options.quick, notes, options.model, journal=options.journal)
             if BENCHMARKS[options.name].timed and is_busy(how.machine):
                 notes.print(
                     f"[yellow]The machine is busy (load {how.machine['load_at_start']}); "
@@ -63,6 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there, too")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots of the samples there (SVG)")
+    parser.add_argument(
+        "--journal", type=Path, metavar="FILE",
+        help="session: keep each sample there, and go on from those that are there already",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a small version of about three minutes")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="short name or path of a GGUF file")
     return parser

@@ -26,6 +26,7 @@ class Run:
     model: str
     threads: int = field(default_factory=physical_cores)
     machine: dict[str, Any] = field(default_factory=describe)
+    journal: Path | None = None  # of a benchmark that keeps one
 
     @property
     def steps(self) -> Steps:
@@ -57,6 +58,7 @@ class Benchmark:
     summary: str
     module: str
     timed: bool = True
+    keeps_journal: bool = False
 
     def run(self, how: Run) -> Result:
         function: Callable[[Run], Result] = import_module(f"miton_service.bench.{self.module}").run
@@ -67,7 +69,13 @@ BENCHMARKS = {
     entry.name: entry
     for entry in (
         Benchmark("speed", "prefill and decode tokens/s against llama.cpp", "speed"),
-        Benchmark("session", "time to first token at each hunk of a release", "session", timed=False),
+        Benchmark(
+            "session",
+            "time to first token at each hunk of a release",
+            "session",
+            timed=False,
+            keeps_journal=True,
+        ),
         Benchmark("edit-ttft", "time to first token after a function in an early file changed", "edit_ttft"),
         Benchmark("growth", "time to first token as the repository grows", "growth"),
         Benchmark("keystroke", "time to first token at each typed character", "keystroke"),

@@ -8,19 +8,21 @@ ends there (llama.cpp has none). The measure is wall-clock time to the first eve
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from miton_engine.runtime.requests import ChunkSource, FimPrompt
 from miton_service.bench import packages
 from miton_service.bench.benchmark import Run
-from miton_service.bench.hunks import Hunk, hunks_between, split_lines, typing
+from miton_service.bench.hunks import Hunk, Typing, hunks_between, split_lines, typing
+from miton_service.bench.journal import Journal
 from miton_service.bench.peers.llamacpp import Answer, LlamaCpp, LlamaCppSettings
 from miton_service.bench.prompts import PromptWriter, open_model
 from miton_service.bench.quiet import quiet_moment
-from miton_service.bench.result import Bar, Figures, Result
+from miton_service.bench.result import Bar, Result
 from miton_service.bench.running_service import Completion, RunningService
 from miton_service.bench.statistics import median, percentile
 from miton_service.context.window import Cursor, window_at
@@ -32,6 +34,7 @@ WINDOW_TOKENS = 3072  # room for the live window, anchors and the answer
 CACHE_REUSE = 256  # what llama.vim and llama.vscode recommend
 TTFT_BAR = 20.0
 MIN_REQUESTS = 60
+OURS = "Miton"
 
 
 @dataclass(frozen=True)
@@ -41,31 +44,30 @@ class Asked:
     completion: Completion
     prompt: list[int]
 
-
-@dataclass
-class Replay:
-    """What was asked and answered so far; per system one figure a request."""
-
-    asked: list[Asked] = field(default_factory=list)
-    ttft_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    recomputed: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    begun_busy: int = 0
-
-    def add(self, asked: Asked, idle: bool, answers: dict[str, Answer]) -> None:
-        """One request, with the peers' answers to it."""
-        self.asked.append(asked)
-        self.begun_busy += not idle
-        self.ttft_ms["Miton"].append(asked.completion.ttft_ms)
-        for name, answer in answers.items():
-            self.ttft_ms[name].append(answer.ttft_ms)
-            self.recomputed[name].append(float(answer.prompt_tokens - answer.cached_tokens))
+    def sample(self, idle: bool, answers: Mapping[str, Answer]) -> dict[str, Any]:
+        """What is kept of it and of the peers' answers; `prefilled` counts prompt tokens not found in a cache."""
+        prefilled = {name: float(a.prompt_tokens - a.cached_tokens) for name, a in answers.items()}
+        return {
+            "idle": idle,
+            "ttft_ms": {OURS: self.completion.ttft_ms, **{name: a.ttft_ms for name, a in answers.items()}},
+            "prefilled": {OURS: self.completion.timings["prefill_tokens"], **prefilled},
+            "recalled": float(self.completion.context_tokens),
+            "prompt": float(len(self.prompt)),
+            "recall_ms": self.completion.timings["recall_ms"],
+        }
 
 
 def run(how: Run) -> Result:
     """Replay with Miton and with llama.cpp, without and with its cache reuse, in turn at each request."""
     budget = how.pick(CONTEXT_TOKENS, 1024)
     requests = how.pick(MIN_REQUESTS, 5)
-    replay = Replay()
+    journal = Journal(
+        how.journal,
+        {"benchmark": "session", "model": how.model, "budget": budget, "quick": how.quick,
+         "packages": [str(packages.SESSION_BEFORE), str(packages.SESSION_AFTER)]},
+    )  # fmt: skip
+    if len(journal.samples) >= requests:
+        return _result(how, budget, journal.samples)
     with ExitStack() as running:
         peers = {
             label: running.enter_context(
@@ -78,15 +80,17 @@ def run(how: Run) -> Result:
         for peer in peers.values():
             peer.complete("def main():", max_tokens=4)  # warm-up
         try:
-            _replay(how, budget, requests, peers, replay)
+            _replay(how, budget, requests, peers, journal)
         except KeyboardInterrupt:  # hours of samples are not thrown away; the bar on their number tells
-            if not replay.asked:
+            if not journal.samples:
                 raise
-            how.console.print(f"interrupted after {len(replay.asked)} of {requests} requests")
-    return _result(how, budget, replay)
+            how.console.print(f"interrupted after {len(journal.samples)} of {requests} requests")
+    return _result(how, budget, journal.samples)
 
 
-def _replay(how: Run, budget: int, requests: int, peers: dict[str, LlamaCpp], replay: Replay) -> None:
+def _replay(how: Run, budget: int, requests: int, peers: Mapping[str, LlamaCpp], journal: Journal) -> None:
+    """Go through the hunks. What a journal brought along is not asked again, but for its last request: asked
+    once more and not counted, it leaves every system's cache as it was."""
     before, after = (_texts(package) for package in (packages.SESSION_BEFORE, packages.SESSION_AFTER))
     writer = PromptWriter(open_model(how.model))
     hunks = list(hunks_between(before, after))
@@ -99,34 +103,41 @@ def _replay(how: Run, budget: int, requests: int, peers: dict[str, LlamaCpp], re
             with how.steps.stage("session: Miton memorises the repository", 100) as report:
                 service.open(root, lambda done, total: report(100 * done // max(total, 1)))
             with how.steps.stage("session", requests) as report:
+                known, number = len(journal.samples), 0
                 for version, hunk in enumerate(hunks):
-                    if len(replay.asked) == requests:
+                    if number == requests:
                         break
                     if not (root / hunk.path).exists() and how.quick:
                         continue
-                    with quiet_moment(how.console) as idle:
-                        one = _ask(service, writer, root, hunk, texts, 2 * version, budget)
-                        texts[hunk.path] = hunk.applied_to(texts.get(hunk.path, ""))
-                        service.put_document(root, hunk.path, texts[hunk.path], 2 * version + 1)
-                        service.settle(root)
-                        if one is not None:
-                            replay.add(one, idle, {name: peer.complete(one.prompt, max_tokens=MAX_TOKENS)
-                                                   for name, peer in peers.items()})  # fmt: skip
-                            report(len(replay.asked))
+                    moment = typing(hunk, texts.get(hunk.path, ""))
+                    applied = hunk.applied_to(texts.get(hunk.path, ""))
+                    if moment is not None and number >= known - 1:
+                        with quiet_moment(how.console) as idle:
+                            one = _ask(service, writer, root, hunk.path, moment, texts, 2 * version, budget)
+                            service.put_document(root, hunk.path, applied, 2 * version + 1)
+                            service.settle(root)
+                            answers = {
+                                name: peer.complete(one.prompt, max_tokens=MAX_TOKENS)
+                                for name, peer in peers.items()
+                            }
+                        if number >= known:
+                            journal.add(one.sample(idle, answers))
+                            report(number + 1)
+                    else:
+                        service.put_document(root, hunk.path, applied, 2 * version + 1)
+                    texts[hunk.path] = applied
+                    number += moment is not None
 
 
 def _ask(
-    service: RunningService, writer: PromptWriter, root: Path, hunk: Hunk, texts: dict[str, str],
+    service: RunningService, writer: PromptWriter, root: Path, path: str, moment: Typing, texts: dict[str, str],
     version: int, budget: int,
-) -> Asked | None:  # fmt: skip
-    moment = typing(hunk, texts.get(hunk.path, ""))
-    if moment is None:
-        return None
-    service.put_document(root, hunk.path, moment.buffer, version)
+) -> Asked:  # fmt: skip
+    service.put_document(root, path, moment.buffer, version)
     completion = service.complete_at(
-        root, hunk.path, moment.buffer, moment.cursor, max_tokens=MAX_TOKENS, context_tokens=budget
+        root, path, moment.buffer, moment.cursor, max_tokens=MAX_TOKENS, context_tokens=budget
     )
-    current = {**texts, hunk.path: moment.buffer}
+    current = {**texts, path: moment.buffer}
     for item in completion.context:  # files that no hunk touches and that are no Python, such as a README
         if item["path"] not in current:
             current[item["path"]] = (root / item["path"]).read_text(encoding="utf-8")
@@ -135,40 +146,42 @@ def _ask(
         for item in reversed(completion.context)  # best first there, most relevant last in a prompt
     ]
     window = window_at(moment.buffer, Cursor(*moment.cursor), kept_start=completion.live_from)
-    return Asked(completion, writer.write(chunks, FimPrompt(hunk.path, window.prefix, window.suffix)))
+    return Asked(completion, writer.write(chunks, FimPrompt(path, window.prefix, window.suffix)))
 
 
-def _result(how: Run, budget: int, replay: Replay) -> Result:
-    asked, ttft = replay.asked, replay.ttft_ms
-    columns: dict[str, Figures] = {
-        name: {"TTFT p50 ms": median(values), "TTFT p95 ms": percentile(values, 0.95)}
-        for name, values in ttft.items()
+def _result(how: Run, budget: int, samples: Sequence[dict[str, Any]]) -> Result:
+    names: list[str] = list(samples[0]["ttft_ms"])
+    ttft = {name: [float(one["ttft_ms"][name]) for one in samples] for name in names}
+    prefilled = {name: [float(one["prefilled"][name]) for one in samples] for name in names}
+    columns: dict[str, dict[str, float | str]] = {
+        name: {
+            "TTFT p50 ms": median(ttft[name]),
+            "TTFT p95 ms": percentile(ttft[name], 0.95),
+            "prefilled tokens p50": median(prefilled[name]),
+        }
+        for name in names
     }
-    peers = [name for name in ttft if name != "Miton"]
-    context = median([float(one.completion.context_tokens) for one in asked])
-    columns["Miton"] = {
-        **columns["Miton"],
-        "requests": len(asked),
-        "requests begun on a busy machine": replay.begun_busy,
+    peers = [name for name in names if name != OURS]
+    context = median([one["recalled"] for one in samples])
+    columns[OURS] |= {
+        "requests": len(samples),
+        "requests begun on a busy machine": sum(not one["idle"] for one in samples),
         "recalled tokens p50": context,
-        "prompt tokens p50": median([float(len(one.prompt)) for one in asked]),
-        "prefilled tokens p50": median([one.completion.timings["prefill_tokens"] for one in asked]),
-        "recall p50 ms": median([one.completion.timings["recall_ms"] for one in asked]),
+        "prompt tokens p50": median([one["prompt"] for one in samples]),
+        "recall p50 ms": median([one["recall_ms"] for one in samples]),
     }
-    for name in peers:
-        columns[name] = {**columns[name], "prefilled tokens p50": median(replay.recomputed[name])}
     bars = [
         Bar(f"TTFT {which}, times faster than the best peer",
-            min(percentile(ttft[name], share) for name in peers) / percentile(ttft["Miton"], share),
+            min(percentile(ttft[name], share) for name in peers) / percentile(ttft[OURS], share),
             TTFT_BAR, "at least")
         for which, share in (("p50", 0.5), ("p95", 0.95))
     ]  # fmt: skip
     bars.append(Bar("recalled tokens p50", context, CONTEXT_SHARE * budget, "at least"))
     if not how.quick:
-        bars.append(Bar("requests", len(asked), MIN_REQUESTS, "at least"))
-    ours = columns.pop("Miton")
-    samples = {"TTFT ms": dict(ttft), "prefilled tokens": dict(replay.recomputed)}
-    return Result("session", how.machine, ours, columns, tuple(bars), samples)
+        bars.append(Bar("requests", len(samples), MIN_REQUESTS, "at least"))
+    ours = columns.pop(OURS)
+    raw = {"TTFT ms": ttft, "prefilled tokens": prefilled}
+    return Result("session", how.machine, ours, columns, tuple(bars), raw)
 
 
 def _texts(package: packages.Package) -> dict[str, str]:
