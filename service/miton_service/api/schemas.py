@@ -159,6 +159,14 @@ class DocumentRequest(Body):
     version: int = 0
 
 
+class SymbolRequest(Body):
+    """POST /v1/symbols: a name as the file `path` may mean it."""
+
+    workspace: str
+    path: str
+    name: str = Field(min_length=1, max_length=200)
+
+
 class ChoiceReference(Body):
     """A file's symbol and what is inside it; without `symbol` the whole file."""
 

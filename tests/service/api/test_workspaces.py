@@ -202,6 +202,18 @@ def test_a_chunk_is_pinned_excluded_and_taken_back(
         assert client.put("/v1/choices", json={**one, "kind": "pin", **wrong}).status_code == 400, wrong
 
 
+def test_a_name_is_told_with_its_definition_and_its_users(
+    running_service: RunningService, at_cart: dict[str, Any]
+) -> None:
+    body = {"workspace": at_cart["workspace"], "path": "shop/cart.py", "name": "price_with_tax"}
+    told = running_service.client.post("/v1/symbols", json=body).json()
+    assert (told["definitions"][0]["path"], told["definitions"][0]["kind"]) == ("shop/prices.py", "function")
+    assert told["definitions"][0]["signature"].startswith("def price_with_tax(")
+    assert told["used_in"] == ["shop/cart.py"]
+    nothing = running_service.client.post("/v1/symbols", json={**body, "name": "unknown_name"}).json()
+    assert (nothing["definitions"], nothing["used_in"], nothing["users"]) == ([], [], 0)
+
+
 def test_a_workspace_that_is_not_open_says_how_to_open_it(
     running_service: RunningService, tmp_path: Path
 ) -> None:
