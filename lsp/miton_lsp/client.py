@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,7 +81,7 @@ class ServiceClient:
         try:
             answer = await self._http.request(method, path, json=body)
             decoded = json.loads(answer.content) if answer.content else {}
-        except (httpx.HTTPError, ValueError, asyncio.TimeoutError) as error:
+        except (TimeoutError, httpx.HTTPError, ValueError) as error:
             raise Unreachable(
                 f"No Miton service answers at {self.url} ({type(error).__name__}). "
                 "Start it with `miton serve`, or set `url` in the server's initializationOptions."
@@ -92,5 +91,7 @@ class ServiceClient:
             message = told.get("message") if isinstance(told, dict) else None
             raise Refused(answer.status_code, message or f"The service answered {answer.status_code}.")
         if not isinstance(decoded, dict):
-            raise Unreachable(f"What answers at {self.url} is not Miton; set `url` in the initializationOptions.")
+            raise Unreachable(
+                f"What answers at {self.url} is not Miton; set `url` in the initializationOptions."
+            )
         return decoded

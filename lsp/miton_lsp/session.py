@@ -11,7 +11,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -92,7 +92,7 @@ class MitonServer(LanguageServer):
     def encoding(self) -> PositionEncoding:
         """The negotiated position encoding."""
         chosen = self.protocol.workspace.position_encoding
-        return getattr(chosen, "value", chosen) or "utf-16"
+        return cast("PositionEncoding", getattr(chosen, "value", "utf-16"))
 
     # -- documents -------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,9 @@ class MitonServer(LanguageServer):
         with log_file.open("wb") as output:
             self._started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         self.window_show_message(
-            types.ShowMessageParams(types.MessageType.Info, f"Miton: starting the service; its log is {log_file}.")
+            types.ShowMessageParams(
+                types.MessageType.Info, f"Miton: starting the service; its log is {log_file}."
+            )
         )
         deadline = asyncio.get_running_loop().time() + START_PATIENCE_S
         while asyncio.get_running_loop().time() < deadline and self._started.poll() is None:
