@@ -81,8 +81,10 @@ def test_a_killed_benchmark_leaves_no_process_behind(program: str, tiny_model: P
 def test_an_interrupted_benchmark_leaves_no_process_behind(name: str) -> None:
     command = [sys.executable, "-m", "miton_service.bench", name, "--quick"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        # A shell's background jobs, and what they start, ignore Ctrl-C: the tests may run as one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     started = _wait_for_children(psutil.Process(process.pid))
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=60)

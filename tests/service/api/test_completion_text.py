@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from miton_service.completion_text import (
@@ -116,20 +116,20 @@ CODE = st.text("ab1 \n\t(){}[]:;,\"'=+.éñ😀", max_size=60)
 
 
 @given(CODE, CODE, CODE, st.booleans(), st.booleans(), st.data())
+@example("1\t", "", " 1111111111", False, False, None)
 @settings(max_examples=600)
 def test_the_cut_of_the_stream_changes_nothing(
-    prefix: str, suffix: str, text: str, multi_line: bool, prose: bool, data: st.DataObject
+    prefix: str, suffix: str, text: str, multi_line: bool, prose: bool, data: st.DataObject | None
 ) -> None:
     whole = finish(prefix, suffix, text, multi_line=multi_line, prose=prose)
     stream, shown, rest = CompletionFilter(prefix, suffix, multi_line, prose), "", text
     while rest and not stream.done:
-        size = data.draw(st.integers(1, len(rest)))
+        size = data.draw(st.integers(1, len(rest))) if data else 1
         shown += stream.push(rest[:size])
         rest = rest[size:]
     assert shown + stream.flush() == whole
-    doubled = prefix.rpartition("\n")[2].strip() and prefix.endswith(
-        " "
-    )  # the space that stands there already
+    # White space that stands there already after other text of the line is not doubled.
+    doubled = prefix.rpartition("\n")[2].strip() and prefix.endswith((" ", "\t"))
     assert (text.lstrip(" ") if doubled else text).startswith(whole)
     if not multi_line:
         assert whole.strip().count("\n") == 0
