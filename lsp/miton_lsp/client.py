@@ -41,7 +41,11 @@ class ServiceClient:
             await self._http.aclose()
 
     async def health(self) -> dict[str, Any]:
-        return await self._call("GET", "/health")
+        """Also while the service is loading (HTTP 503). Raises Unreachable if what answers is not Miton."""
+        _, body = await self._exchange("GET", "/health")
+        if body.get("service") != "miton":
+            raise self._not_miton()
+        return body
 
     async def open(self, root: Path) -> dict[str, Any]:
         return await self._call("POST", "/v1/workspaces", {"root": str(root)})
@@ -70,6 +74,17 @@ class ServiceClient:
         return await self._call("POST", "/v1/chat/completions", body)
 
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        status, answer = await self._exchange(method, path, body)
+        if status >= 400:
+            told = answer.get("error")
+            message = told.get("message") if isinstance(told, dict) else None
+            raise Refused(status, message or f"The service answered {status}.")
+        return answer
+
+    async def _exchange(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """HTTP status and the object that was answered."""
         import httpx  # here: an editor waits for the server's start
 
         if self._http is None:
@@ -80,18 +95,20 @@ class ServiceClient:
             )  # fmt: skip
         try:
             answer = await self._http.request(method, path, json=body)
-            decoded = json.loads(answer.content) if answer.content else {}
-        except (TimeoutError, httpx.HTTPError, ValueError) as error:
+        except httpx.HTTPError as error:
             raise Unreachable(
                 f"No Miton service answers at {self.url} ({type(error).__name__}). "
                 "Start it with `miton serve`, or set `url` in the server's initializationOptions."
             ) from error
-        if answer.status_code >= 400:
-            told = decoded.get("error") if isinstance(decoded, dict) else None
-            message = told.get("message") if isinstance(told, dict) else None
-            raise Refused(answer.status_code, message or f"The service answered {answer.status_code}.")
+        try:
+            decoded = json.loads(answer.content or b"{}")
+        except ValueError:
+            decoded = None
         if not isinstance(decoded, dict):
-            raise Unreachable(
-                f"What answers at {self.url} is not Miton; set `url` in the initializationOptions."
-            )
-        return decoded
+            raise self._not_miton()
+        return answer.status_code, decoded
+
+    def _not_miton(self) -> Unreachable:
+        return Unreachable(
+            f"What answers at {self.url} is not Miton; set `url` in the server's initializationOptions."
+        )

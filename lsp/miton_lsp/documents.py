@@ -21,21 +21,17 @@ class Document:
     language_id: str
     version: int
     index: LineIndex
-    pushed: int | None = None  # version that the service has
 
     @property
     def text(self) -> str:
-        return self.index.source.decode("utf-8", "surrogatepass")
+        return self.slice(0, None)
 
     def offset(self, line: int, character: int, encoding: PositionEncoding) -> int:
         """Byte offset of a position; what lies outside the text means its nearest end."""
-        last = len(self.index.starts) - 1
-        if line > last:
-            return len(self.index.source)
-        return self.index.offset(max(line, 0), max(character, 0), encoding)
+        return self.index.offset(min(line, len(self.index.starts)), character, encoding)
 
-    def slice(self, start: int, end: int) -> str:
-        """Text between two byte offsets."""
+    def slice(self, start: int, end: int | None) -> str:
+        """Text between two byte offsets; to the end for None."""
         return self.index.source[start:end].decode("utf-8", "surrogatepass")
 
     def replace(self, start: int, end: int, text: str) -> None:

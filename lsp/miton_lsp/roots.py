@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-from pygls.uris import to_fs_path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Roots:
     def __init__(self) -> None:
         self._roots: dict[Path, None] = {}
 
-    def __iter__(self) -> Iterable[Path]:
+    def __iter__(self) -> Iterator[Path]:
         return iter(list(self._roots))
 
     def add(self, uri: str) -> Path | None:
@@ -55,7 +55,9 @@ class Roots:
 
 def local_path(uri: str) -> Path | None:
     """The absolute, normalised path of a `file:` URI, or None for another."""
-    if not uri.lower().startswith("file:"):
+    # Not pygls' own conversion: it cuts `;` and what follows off a file's name.
+    parts = urlsplit(uri)
+    path = url2pathname(parts.path)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not os.path.isabs(path):
         return None
-    path = to_fs_path(uri)
-    return Path(os.path.normpath(path)) if path and os.path.isabs(path) else None
+    return Path(os.path.normpath(path))

@@ -1,4 +1,4 @@
-"""What the features share: the documents, the folders, the service, and what the editor asked for at start."""
+"""What the features share: the open documents, the workspace folders, and the way to the service."""
 
 from __future__ import annotations
 
@@ -7,54 +7,26 @@ import contextlib
 import logging
 import os
 import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass, field, fields
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+from urllib.parse import urlsplit
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from miton_lsp.chunking.positions import PositionEncoding
-from miton_lsp.client import Refused, ServiceClient, ServiceError, Unreachable
+from miton_lsp.chunking.positions import LineIndex, PositionEncoding
+from miton_lsp.client import Refused, ServiceClient, ServiceError
 from miton_lsp.documents import Document, Documents
-from miton_lsp.roots import Place, Roots
+from miton_lsp.options import Options
+from miton_lsp.roots import Roots
 
 log = logging.getLogger("miton.lsp")
 
-START_PATIENCE_S = 120.0
+START_PATIENCE_S, POLL_S = 120.0, 0.25
 PROMPT_CHARACTERS, SUFFIX_CHARACTERS = 6000, 2000  # of a file outside all workspace folders
-
-
-@dataclass(frozen=True)
-class Options:
-    """`initializationOptions` of the editor."""
-
-    url: str = field(default_factory=lambda: os.environ.get("MITON_URL", "http://127.0.0.1:8377"))
-    token: str = field(default_factory=lambda: os.environ.get("MITON_TOKEN", ""))
-    start: bool = False  # start the service when none answers
-    model: str = ""  # of a service that is started
-    max_tokens: int = 128
-
-    @classmethod
-    def read(cls, given: Any) -> tuple[Options, list[str]]:
-        """Options from what an editor sent, and what was wrong with it in words."""
-        wrong: list[str] = []
-        values: dict[str, Any] = {}
-        names = {"maxTokens" if f.name == "max_tokens" else f.name: f.name for f in fields(cls)}
-        defaults = cls()
-        items = given.items() if isinstance(given, dict) else []
-        for key, value in items:
-            name = names.get(key)
-            if name is None:
-                wrong.append(f"{key} is no option; there are {', '.join(names)}")
-            elif type(value) is not type(getattr(defaults, name)):
-                wrong.append(f"{key} is {value!r}; it must be like {getattr(defaults, name)!r}")
-            else:
-                values[name] = value
-        return cls(**values), wrong
 
 
 class Protocol(LanguageServerProtocol):
@@ -74,9 +46,9 @@ class Protocol(LanguageServerProtocol):
 
 
 class MitonServer(LanguageServer):
-    """The language server. Features are registered on it by `miton_lsp.server`."""
+    """The language server's state. `start_command` starts a service, for editors that ask for that."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, start_command: Sequence[str]) -> None:
         super().__init__(
             "miton", version, text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             protocol_cls=Protocol,
@@ -84,6 +56,8 @@ class MitonServer(LanguageServer):
         self.documents, self.roots = Documents(), Roots()
         self.options = Options()
         self.client = ServiceClient(self.options.url, self.options.token)
+        self._start_command = start_command
+        self._served: dict[str, tuple[Document, LineIndex]] = {}  # what the service has of each
         self._pushes: dict[str, asyncio.Task[None]] = {}
         self._told: set[str] = set()
         self._started: subprocess.Popen[bytes] | None = None
@@ -91,14 +65,15 @@ class MitonServer(LanguageServer):
     @property
     def encoding(self) -> PositionEncoding:
         """The negotiated position encoding."""
-        chosen = self.protocol.workspace.position_encoding
-        return cast("PositionEncoding", getattr(chosen, "value", "utf-16"))
+        chosen = self.protocol.workspace.position_encoding or types.PositionEncodingKind.Utf16
+        return types.PositionEncodingKind(chosen).value
 
     # -- documents -------------------------------------------------------------------------------------------------
 
     def did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         item = params.text_document
-        self._push(self.documents.open(item.uri, item.language_id, item.version, item.text))
+        self.documents.open(item.uri, item.language_id, item.version, item.text)
+        self._push(item.uri)
 
     def did_change(self, params: types.DidChangeTextDocumentParams) -> None:
         document = self.documents.get(params.text_document.uri)
@@ -116,50 +91,50 @@ class MitonServer(LanguageServer):
             else:
                 document.replace(0, len(document.index.source), change.text)
         document.version = params.text_document.version
-        self._push(document)
+        self._push(document.uri)
 
     def did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         document = self.documents.close(params.text_document.uri)
-        place = None if document is None else self.roots.place(document.uri)
-        if document is not None and place is not None:
-            self._replace_push(document.uri, self._quietly(self.client.drop_document(place.root, place.path)))
+        if document is not None:
+            self._push(document.uri)
 
     def push_all(self) -> None:
-        """Give the service every open document (again)."""
+        """Give every open document to a service that has none of them yet."""
+        self._served.clear()
         for document in self.documents:
-            self._push(document)
+            self._push(document.uri)
 
-    def _push(self, document: Document) -> None:
-        place = self.roots.place(document.uri)
-        if place is not None:
-            self._replace_push(document.uri, self._push_soon(document, place))
+    def _push(self, uri: str) -> None:
+        """See to it that the service gets a document as it is now; one push of a document runs at a time."""
+        running = self._pushes.get(uri)
+        if running is None or running.done():
+            self._pushes[uri] = asyncio.ensure_future(self._push_until_same(uri))
 
-    def _replace_push(self, uri: str, work: Any) -> None:
-        """One push of a document at a time; a newer one takes the place of one that has not begun."""
-        before = self._pushes.get(uri)
+    async def _push_until_same(self, uri: str) -> None:
+        """What is typed during a push goes with the next one; a closed document is dropped.
 
-        async def after_the_one_before() -> None:
-            if before is not None and not before.done():
-                await asyncio.wait([before])
-            await work
-
-        self._pushes[uri] = asyncio.ensure_future(after_the_one_before())
-
-    async def _push_soon(self, document: Document, place: Place) -> None:
-        """Push the text as it is when the turn comes; keys that came meanwhile are in it."""
-        if self.documents.get(document.uri) is not document or document.pushed == document.version:
-            return
-        version, text = document.version, document.text
-        await self._quietly(self.client.put_document(place.root, place.path, text, version))
-        document.pushed = version
-
-    async def _quietly(self, call: Any) -> None:
-        try:
-            await call
-        except Refused as error:
-            log.info("%s", error)  # an ignored or secret file: a completion there says the same
-        except Unreachable as error:
-            self.tell_once(str(error))
+        So is one that was opened again meanwhile: its versions begin anew, and the service takes none backwards.
+        """
+        place = self.roots.place(uri)
+        while place is not None:
+            document = self.documents.get(uri)
+            owner, text = self._served.get(uri, (None, None))
+            try:
+                if owner is not None and owner is not document:
+                    await self.client.drop_document(place.root, place.path)
+                    del self._served[uri]
+                elif document is not None and document.index is not text:
+                    index = document.index
+                    await self.client.put_document(place.root, place.path, document.text, document.version)
+                    self._served[uri] = document, index
+                else:
+                    return
+            except Refused as error:
+                log.info("%s", error)  # a file that the service never reads: a completion there says the same
+                return
+            except ServiceError as error:
+                self.tell_once(str(error))
+                return
 
     # -- the service -----------------------------------------------------------------------------------------------
 
@@ -168,9 +143,8 @@ class MitonServer(LanguageServer):
         offset = document.offset(position.line, position.character, self.encoding)
         place = self.roots.place(document.uri)
         if place is None:
-            text, size = document.index.source, len(document.index.source)
             before = document.slice(0, offset)[-PROMPT_CHARACTERS:]
-            after = text[offset:size].decode("utf-8", "surrogatepass")[:SUFFIX_CHARACTERS]
+            after = document.slice(offset, None)[:SUFFIX_CHARACTERS]
             return {"prompt": before, "suffix": after, "temperature": 0}
         line, character = document.index.position(offset, "utf-16")
         return {
@@ -178,10 +152,10 @@ class MitonServer(LanguageServer):
             "cursor": {"line": line, "character": character},
         }  # fmt: skip
 
-    async def ask(self, call: Any) -> dict[str, Any] | None:
+    async def ask(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any] | None:
         """The service's answer, or None after telling the user once why there is none."""
         try:
-            answer: dict[str, Any] = await call
+            answer = await call
         except ServiceError as error:
             self.tell_once(str(error))
             return None
@@ -195,39 +169,42 @@ class MitonServer(LanguageServer):
             self.window_show_message(types.ShowMessageParams(kind, message))
 
     async def reach_service(self) -> bool:
-        """Whether a service answers, after starting one if the editor asked for that."""
-        with contextlib.suppress(ServiceError):
-            await self.client.health()
-            return True
-        if not self.options.start:
+        """Whether a service is ready to answer, after waiting for one that loads or starting one if asked to."""
+        state = await self._state()
+        if state is None and self.options.start:
+            self._start_service()
+        elif state is None:
             self.tell_once(
                 f"Miton: no service answers at {self.client.url}. Start it with `miton serve`, or set "
                 '`"start": true` in the initializationOptions.'
             )
             return False
-        return await self._start_service()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + START_PATIENCE_S
+        while loop.time() < deadline and (self._started is None or self._started.poll() is None):
+            if await self._state() == "ok":
+                return True
+            await asyncio.sleep(POLL_S)
+        self.tell_once(
+            f"Miton: the service at {self.client.url} did not become ready.", types.MessageType.Error
+        )
+        return False
 
-    async def _start_service(self) -> bool:
-        port = self.client.url.rpartition(":")[2]
-        command = [sys.executable, "-m", "miton_service", "serve", "--log-level", "warning"]
-        command += ["--port", port] if port.isdigit() else []
+    async def _state(self) -> str | None:
+        """The service's own word for its state ("ok", "loading", ...); None if nothing answers."""
+        with contextlib.suppress(ServiceError):
+            return str((await self.client.health())["status"])
+        return None
+
+    def _start_service(self) -> None:
+        port = urlsplit(self.client.url).port
+        command = [*self._start_command, *(["--port", str(port)] if port else [])]
         command += ["--model", self.options.model] if self.options.model else []
         log_file = Path(tempfile.gettempdir()) / f"miton-lsp-{os.getpid()}.log"
         with log_file.open("wb") as output:
             self._started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        self.window_show_message(
-            types.ShowMessageParams(
-                types.MessageType.Info, f"Miton: starting the service; its log is {log_file}."
-            )
-        )
-        deadline = asyncio.get_running_loop().time() + START_PATIENCE_S
-        while asyncio.get_running_loop().time() < deadline and self._started.poll() is None:
-            with contextlib.suppress(ServiceError):
-                if (await self.client.health()).get("state", "ready") == "ready":
-                    return True
-            await asyncio.sleep(0.25)
-        self.tell_once(f"Miton: the service did not start; {log_file} tells why.", types.MessageType.Error)
-        return False
+        message = f"Miton: starting the service; its log is {log_file}."
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
 
     async def close(self) -> None:
         """End what was begun; a service that this server started ends with it."""

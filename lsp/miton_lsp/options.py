@@ -1,0 +1,36 @@
+"""What an editor may set at the start of the language server."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """`initializationOptions` of the editor."""
+
+    url: str = field(default_factory=lambda: os.environ.get("MITON_URL", "http://127.0.0.1:8377"))
+    token: str = field(default_factory=lambda: os.environ.get("MITON_TOKEN", ""))
+    start: bool = False  # start the service when none answers
+    model: str = ""  # of a service that is started
+    max_tokens: int = 128
+
+    @classmethod
+    def read(cls, given: Any) -> tuple[Options, list[str]]:
+        """Options from what an editor sent, and what was wrong with it in words."""
+        wrong: list[str] = []
+        values: dict[str, Any] = {}
+        names = {"maxTokens" if f.name == "max_tokens" else f.name: f.name for f in fields(cls)}
+        defaults = cls()
+        items = given.items() if isinstance(given, dict) else []
+        for key, value in items:
+            name = names.get(key)
+            if name is None:
+                wrong.append(f"{key} is no option; there are {', '.join(names)}")
+            elif type(value) is not type(getattr(defaults, name)):
+                wrong.append(f"{key} is {value!r}; it must be like {getattr(defaults, name)!r}")
+            else:
+                values[name] = value
+        return cls(**values), wrong
