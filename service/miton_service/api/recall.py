@@ -15,6 +15,7 @@ from miton_service.errors import ApiError
 from miton_service.request_log import ContextItem, LiveLines
 from miton_service.security import confine
 from miton_service.service import Service
+from miton_service.workspace import chunk_source, chunk_sources
 
 if TYPE_CHECKING:
     from miton_service.context import RankedChunk
@@ -70,7 +71,7 @@ async def recall_at_cursor(service: Service, body: AtCursor) -> Recalled:
         suffix=selection.window.suffix,
         window=LiveLines(selection.window.first_line, selection.window.last_line),
         crlf=selection.crlf,
-        sources=_sources(ranked),
+        sources=chunk_sources(item.chunk for item in reversed(ranked)),
         items=_items(ranked),
         recall_ms=selection.recall_ms,
         document=f"{workspace.root}\0{path}",
@@ -88,7 +89,7 @@ async def recall_for_question(
         context.select_for_question, workspace, question, _budget(service, context_tokens)
     )
     return Recalled(
-        sources=_sources(selection.ranked),
+        sources=chunk_sources(item.chunk for item in reversed(selection.ranked)),
         items=_items(selection.ranked),
         recall_ms=selection.recall_ms,
         workspace=str(workspace.root),
@@ -100,10 +101,9 @@ def _affordable(service: Service, ranked: Sequence[RankedChunk]) -> list[RankedC
     completion. What is left out is computed in the background, so that the next key finds it."""
     room, kept = COMPUTED_WHILE_ONE_WAITS, []
     for item in ranked:
-        (source,) = _sources([item])
-        if not service.engine.is_memorised(source):
+        if not service.engine.is_memorised(chunk_source(item.chunk)):
             if item.tokens > room:
-                service.engine.memorise(source)
+                service.engine.memorise(chunk_source(item.chunk))
                 continue
             room -= item.tokens
         kept.append(item)
@@ -112,12 +112,6 @@ def _affordable(service: Service, ranked: Sequence[RankedChunk]) -> list[RankedC
 
 def _budget(service: Service, asked: int | None) -> int:
     return service.settings.context_tokens if asked is None else asked
-
-
-def _sources(ranked: Sequence[RankedChunk]) -> tuple[ChunkSource, ...]:
-    return tuple(
-        ChunkSource(item.chunk.path, item.chunk.header, item.chunk.text) for item in reversed(ranked)
-    )
 
 
 def _items(ranked: Iterable[RankedChunk]) -> tuple[ContextItem, ...]:

@@ -23,6 +23,7 @@ from miton_service.bench.statistics import edit_similarity, mean, paired_differe
 from miton_service.context import just_above, live_window, rank
 from miton_service.context.evaluation import Task, cross_file_tasks, open_for_evaluation
 from miton_service.context.query import query_at
+from miton_service.workspace import chunk_source, chunk_sources
 
 if TYPE_CHECKING:
     from miton_engine.runtime.engine import Engine
@@ -137,9 +138,9 @@ def _prepare(package: str, workspace: Workspace, task: Task, writer: PromptWrite
         package,
         task,
         FimPrompt(task.path, window.prefix, window.suffix),
-        _sources(recalled),
-        _sources(within_8k),
-        _sources([right])[0],
+        chunk_sources(reversed(recalled)),
+        chunk_sources(reversed(within_8k)),
+        chunk_source(right),
         any(_defines(chunk, task) for chunk in recalled),
     )
 
@@ -158,10 +159,6 @@ def _within(ranked: Sequence[Chunk], budget: int, writer: PromptWriter) -> list[
         used += tokens
         kept.append(chunk)
     return kept
-
-
-def _sources(chunks: Sequence[Chunk]) -> tuple[ChunkSource, ...]:
-    return tuple(ChunkSource(chunk.path, chunk.header, chunk.text) for chunk in reversed(chunks))
 
 
 def _outcomes(

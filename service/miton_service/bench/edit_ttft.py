@@ -23,6 +23,7 @@ from miton_service.bench.prompts import PromptWriter, open_model
 from miton_service.bench.result import Bar, Result
 from miton_service.bench.statistics import mean, median
 from miton_service.context.window import Cursor, window_at
+from miton_service.workspace import chunk_source
 
 CONTEXT_LENGTH = 32_768
 WINDOW_TOKENS = 1_800  # room for the live window, its anchor and the answer
@@ -145,7 +146,7 @@ def _steps(writer: PromptWriter, tokens: int, edits: int) -> list[Step]:
         live_text_places = _places(root, edits + 1)
         options = ChunkOptions(count_tokens=writer.count)
         chunks = [
-            ChunkSource(chunk.path, chunk.header, chunk.text)
+            chunk_source(chunk)
             for path in paths
             if path != LIVE
             for chunk in chunk_text((root / path).read_text(encoding="utf-8"), path, options=options)

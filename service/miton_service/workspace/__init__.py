@@ -2,6 +2,7 @@
 
 from miton_service.workspace.errors import WorkspaceError
 from miton_service.workspace.registry import Workspaces
-from miton_service.workspace.workspace import Workspace, chunk_source, chunk_sources
+from miton_service.workspace.sources import chunk_source, chunk_sources
+from miton_service.workspace.workspace import Workspace
 
 __all__ = ["Workspace", "WorkspaceError", "Workspaces", "chunk_source", "chunk_sources"]

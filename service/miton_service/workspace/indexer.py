@@ -16,8 +16,9 @@ from watchfiles import Change, watch
 from miton_engine.errors import EngineError
 from miton_engine.runtime.requests import ChunkInfo, ChunkSource
 from miton_lsp.chunking import Chunk
+from miton_service.workspace.sources import chunk_source
 from miton_service.workspace.walk import NEVER_ENTERED, walk
-from miton_service.workspace.workspace import Workspace, chunk_source
+from miton_service.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

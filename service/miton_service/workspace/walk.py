@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from miton_service.workspace.filters import MAX_FILE_BYTES, reason_by_name, reason_by_size
+from miton_service.workspace.filters import MAX_FILE_BYTES, is_secret_text, reason_by_name, reason_by_size
 from miton_service.workspace.ignore import IgnoreRules
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -70,6 +70,16 @@ def examine(root: Path, path: str) -> Found | None:
         return None if stat.S_ISDIR(status.st_mode) else Found(path, reason="not a regular file")
     stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
     return Found(path, stamp, reason_by_name(path) or reason_by_size(status.st_size))
+
+
+def reason_of_buffer(root: Path, path: str, text: str) -> str | None:
+    """Why an editor's text of a file is not taken, or None: what is never opened is not taken from a buffer either."""
+    reason = reason_by_name(path) or reason_by_size(len(text))
+    if reason is None and is_secret_text(text):
+        reason = "secret file: it holds a private key"
+    if reason is None and (found := examine(root, path)) is not None:
+        reason = found.reason if found.reason is not None and not found.stamp else None
+    return reason
 
 
 def read_bytes(root: Path, path: str) -> bytes:

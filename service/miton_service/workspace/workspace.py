@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from miton_engine.runtime.requests import ChunkSource
 from miton_lsp.chunking import Chunk, ChunkedFile, ChunkOptions, chunk_file, decode_text, rechunk
 from miton_lsp.symbols import SymbolGraph, file_symbols
 from miton_service.workspace.bm25 import BM25Index
@@ -18,14 +17,11 @@ from miton_service.workspace.choices import Choice, Choices, Kind
 from miton_service.workspace.errors import WorkspaceError
 from miton_service.workspace.file_state import Document, FileState
 from miton_service.workspace.filters import (
-    is_secret_text,
     reason_by_bytes,
-    reason_by_name,
-    reason_by_size,
     reason_by_text,
 )
 from miton_service.workspace.progress import Progress
-from miton_service.workspace.walk import Listing, examine, read_bytes
+from miton_service.workspace.walk import Listing, examine, read_bytes, reason_of_buffer
 
 ANCHOR_TOKENS = 8  # what the anchor adds to a chunk, about
 SETTLE_S = 1.5  # a chunk being typed in is not memorised at every key, and its symbols are not read again
@@ -59,9 +55,7 @@ class Workspace:
         self._options = options
         self._live: dict[str, ChunkedFile] = {}  # with syntax trees: of open files only
         self._indexed: dict[str, set[str]] = {}  # path -> content hashes whose KV is stored
-        self._pending: dict[
-            str, None
-        ] = {}  # paths that have chunks whose KV is not stored, in the order they came
+        self._pending: dict[str, None] = {}  # paths with chunks whose KV is not stored, as they came
         self._symbols_due: set[str] = set()
         self._tickets = itertools.count(1)
         self._listing: Listing | None = None
@@ -305,11 +299,7 @@ class Workspace:
             raise WorkspaceError(
                 f"The path is {path!r}; give it relative to the workspace, without . and .. in it."
             )
-        reason = reason_by_name(path) or reason_by_size(len(text))
-        if reason is None and is_secret_text(text):
-            reason = "secret file: it holds a private key"
-        if reason is None and (found := examine(self.root, path)) is not None:
-            reason = found.reason if found.reason is not None and not found.stamp else None
+        reason = reason_of_buffer(self.root, path, text)
         if reason is not None:
             raise WorkspaceError(f"{path} is not used ({reason}).")
 
@@ -405,16 +395,6 @@ class Workspace:
             if path in self._pending and path not in given:
                 given.add(path)
                 yield path
-
-
-def chunk_source(chunk: Chunk) -> ChunkSource:
-    """The chunk as the engine memorises it."""
-    return ChunkSource(chunk.path, chunk.header, chunk.text)
-
-
-def chunk_sources(chunks: Iterable[Chunk]) -> tuple[ChunkSource, ...]:
-    """Several chunks, in the order given."""
-    return tuple(chunk_source(chunk) for chunk in chunks)
 
 
 def _unix(text: str) -> str:

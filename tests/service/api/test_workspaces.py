@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from miton_service.api import recall
 from miton_service.api.completions import LineEnds
 from miton_service.api.running import Unfiltered
 from miton_service.settings import ServiceSettings
@@ -248,3 +249,24 @@ def test_chat_with_a_workspace_cites_its_chunks(
     }  # fmt: skip
     answer = running_service.client.post("/v1/chat/completions", json=body).json()
     assert "shop/prices.py" in {item["path"] for item in answer["miton"]["context"]}
+
+
+def test_a_chunk_that_is_not_in_memory_yet_is_left_out_and_computed_for_the_next_key(
+    running_service: RunningService, at_cart: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "COMPUTED_WHILE_ONE_WAITS", 0)
+    client, document = running_service.client, {"workspace": at_cart["workspace"], "path": "shop/prices.py"}
+
+    def attached() -> set[str]:
+        return {item["path"] for item in client.post("/v1/context", json=at_cart).json()["context"]}
+
+    for version in (
+        1,
+        2,
+    ):  # the second is an edit: the background leaves what is being typed alone for a while
+        text = f"def price_with_tax(net: float, rate: float) -> float:\n    return net * rate + {version}\n"
+        put = client.put("/v1/documents", json={**document, "text": text, "version": version})
+        assert put.status_code == 200
+    assert "shop/prices.py" not in attached()
+    assert running_service.settled(lambda: "shop/prices.py" in attached())
+    assert client.request("DELETE", "/v1/documents", json=document).status_code == 200
