@@ -200,11 +200,15 @@ def models_verify(
 def doctor(
     model: Annotated[str | None, typer.Option("--model", "-m", help="Model to check.")] = None,
     json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Check machine, libraries and model; say the fix for what is wrong."""
     from miton_service.commands import diagnosis
 
-    raise typer.Exit(diagnosis.doctor(load_settings({"model": model}), as_json=json, console=out))
+    raise typer.Exit(
+        diagnosis.doctor(load_settings({"model": model}), _client(url, token), as_json=json, console=out)
+    )
 
 
 @app.command(

@@ -75,7 +75,7 @@ def miton(environment: dict[str, str]) -> Miton:
     def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "miton_service", *arguments],
-            env=environment, capture_output=True, text=True, timeout=120, **more,
+            capture_output=True, text=True, timeout=120, **{"env": environment, **more},
         )  # fmt: skip
 
     return run
@@ -257,3 +257,17 @@ def test_beyond_loopback_the_token_file_is_needed(environment: dict[str, str], r
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_service_on_another_port_is_found(
+    served: list[str], miton: Miton, environment: dict[str, str], command: str, by: str
+) -> None:
+    url = f"http://127.0.0.1:{environment['MITON_PORT']}"
+    elsewhere = {**environment, "MITON_PORT": str(free_port())}
+    given = ("--url", url) if by == "option" else ()
+    variables = elsewhere if by == "option" else {**elsewhere, "MITON_URL": url}
+    answer = miton(command, *given, env=variables)
+    assert url in answer.stdout
+    assert "none answers" not in answer.stdout
