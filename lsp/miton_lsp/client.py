@@ -42,7 +42,7 @@ class ServiceClient:
 
     async def health(self) -> dict[str, Any]:
         """Also while the service is loading (HTTP 503). Raises Unreachable if what answers is not Miton."""
-        _, body = await self._exchange("GET", "/health")
+        _, body = await self._exchange("GET", "/health", read_s=CONNECT_S)
         if body.get("service") != "miton":
             raise self._not_miton()
         return body
@@ -82,7 +82,7 @@ class ServiceClient:
         return answer
 
     async def _exchange(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, read_s: float = READ_S
     ) -> tuple[int, dict[str, Any]]:
         """HTTP status and the object that was answered."""
         import httpx  # here: an editor waits for the server's start
@@ -90,11 +90,13 @@ class ServiceClient:
         if self._http is None:
             # trust_env off: a proxy for the outside world must not get what is meant for this machine.
             self._http = httpx.AsyncClient(
-                base_url=self.url, timeout=httpx.Timeout(CONNECT_S, read=READ_S), trust_env=False,
+                base_url=self.url, trust_env=False,
                 headers={"authorization": f"Bearer {self._token}"} if self._token else {},
             )  # fmt: skip
         try:
-            answer = await self._http.request(method, path, json=body)
+            answer = await self._http.request(
+                method, path, json=body, timeout=httpx.Timeout(CONNECT_S, read=read_s)
+            )
         except httpx.HTTPError as error:
             raise Unreachable(
                 f"No Miton service answers at {self.url} ({type(error).__name__}). "

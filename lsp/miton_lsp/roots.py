@@ -45,19 +45,24 @@ class Roots:
         path = local_path(uri)
         if path is None:
             return None
+        bases = [(base, root) for root in self._roots for base in {root, Path(os.path.realpath(root))}]
+        bases.sort(key=lambda pair: -len(pair[0].parts))
         for candidate in (path, Path(os.path.realpath(path))):
-            for root in sorted(self._roots, key=lambda root: -len(root.parts)):
-                for base in (root, Path(os.path.realpath(root))):
-                    if candidate != base and candidate.is_relative_to(base):
-                        return Place(root, candidate.relative_to(base).as_posix())
+            for base, root in bases:
+                if candidate != base and candidate.is_relative_to(base):
+                    return Place(root, candidate.relative_to(base).as_posix())
         return None
 
 
 def local_path(uri: str) -> Path | None:
     """The absolute, normalised path of a `file:` URI, or None for another."""
     # Not pygls' own conversion: it cuts `;` and what follows off a file's name.
-    parts = urlsplit(uri)
-    path = url2pathname(parts.path)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not os.path.isabs(path):
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
         return None
-    return Path(os.path.normpath(path))
+    path = url2pathname(parts.path)
+    local = parts.scheme == "file" and parts.netloc.lower() in ("", "localhost")
+    if not local or "\0" in path or not os.path.isabs(path):
+        return None
+    return Path(os.path.normpath(f"/{path.lstrip('/')}" if path.startswith("//") else path))

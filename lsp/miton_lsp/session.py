@@ -25,7 +25,8 @@ from miton_lsp.roots import Roots
 
 log = logging.getLogger("miton.lsp")
 
-START_PATIENCE_S, POLL_S = 120.0, 0.25
+START_PATIENCE_S, STOP_PATIENCE_S, POLL_S = 120.0, 5.0, 0.25
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PROMPT_CHARACTERS, SUFFIX_CHARACTERS = 6000, 2000  # of a file outside all workspace folders
 
 
@@ -61,6 +62,8 @@ class MitonServer(LanguageServer):
         self._pushes: dict[str, asyncio.Task[None]] = {}
         self._told: set[str] = set()
         self._started: subprocess.Popen[bytes] | None = None
+        self._log_file = Path(tempfile.gettempdir()) / f"miton-lsp-{os.getpid()}.log"
+        self._reaching, self._closed = asyncio.Lock(), False
 
     @property
     def encoding(self) -> PositionEncoding:
@@ -170,25 +173,23 @@ class MitonServer(LanguageServer):
 
     async def reach_service(self) -> bool:
         """Whether a service is ready to answer, after waiting for one that loads or starting one if asked to."""
-        state = await self._state()
-        if state is None and self.options.start:
-            self._start_service()
-        elif state is None:
-            self.tell_once(
-                f"Miton: no service answers at {self.client.url}. Start it with `miton serve`, or set "
-                '`"start": true` in the initializationOptions.'
-            )
+        async with self._reaching:  # two that find none must not start two
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + START_PATIENCE_S
+            while not self._closed and loop.time() < deadline:
+                state = await self._state()
+                if state == "ok":
+                    self._told.clear()
+                    return True
+                if state is None and not self._is_starting() and not self._start_service():
+                    return False
+                if state == "error":
+                    break
+                await asyncio.sleep(POLL_S)
+            if not self._closed:
+                message = f"Miton: the service at {self.client.url} did not become ready; its log tells why."
+                self.tell_once(message, types.MessageType.Error)
             return False
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + START_PATIENCE_S
-        while loop.time() < deadline and (self._started is None or self._started.poll() is None):
-            if await self._state() == "ok":
-                return True
-            await asyncio.sleep(POLL_S)
-        self.tell_once(
-            f"Miton: the service at {self.client.url} did not become ready.", types.MessageType.Error
-        )
-        return False
 
     async def _state(self) -> str | None:
         """The service's own word for its state ("ok", "loading", ...); None if nothing answers."""
@@ -196,21 +197,45 @@ class MitonServer(LanguageServer):
             return str((await self.client.health())["status"])
         return None
 
-    def _start_service(self) -> None:
-        port = urlsplit(self.client.url).port
-        command = [*self._start_command, *(["--port", str(port)] if port else [])]
+    def _is_starting(self) -> bool:
+        return self._started is not None and self._started.poll() is None
+
+    def _start_service(self) -> bool:
+        """Start one if the editor asked for that, once; else tell how."""
+        where = urlsplit(self.client.url)
+        if self._started is not None:
+            self.tell_once(f"Miton: the service ended; {self._log_file} tells why.", types.MessageType.Error)
+            return False
+        if self._closed or not self.options.start or where.hostname not in LOOPBACK:
+            self.tell_once(
+                f"Miton: no service answers at {self.client.url}. Start it with `miton serve`, or, for one on this "
+                'machine, set `"start": true` in the initializationOptions.'
+            )
+            return False
+        command = [*self._start_command, "--port", str(where.port or 80)]
         command += ["--model", self.options.model] if self.options.model else []
-        log_file = Path(tempfile.gettempdir()) / f"miton-lsp-{os.getpid()}.log"
-        with log_file.open("wb") as output:
-            self._started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        message = f"Miton: starting the service; its log is {log_file}."
+        try:
+            with self._log_file.open("wb") as output:
+                self._started = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                )
+        except OSError as error:
+            self.tell_once(f"Miton: the service cannot be started: {error}.", types.MessageType.Error)
+            return False
+        message = f"Miton: starting the service; its log is {self._log_file}."
         self.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+        return True
 
     async def close(self) -> None:
         """End what was begun; a service that this server started ends with it."""
+        self._closed = True
         for task in self._pushes.values():
             task.cancel()
-        await self.client.close()
         if self._started is not None and self._started.poll() is None:
             self._started.terminate()
-            await asyncio.to_thread(self._started.wait)
+            try:
+                await asyncio.to_thread(self._started.wait, STOP_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._started.kill()
+        async with self._reaching:
+            await self.client.close()

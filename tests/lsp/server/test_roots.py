@@ -18,12 +18,39 @@ def test_every_file_name_comes_back(name: str, tmp_path: Path) -> None:
     assert (place.root, place.path) == (tmp_path, name)
 
 
+@pytest.mark.parametrize(
+    "uri", ["file:///a.py", "file://LOCALHOST/a.py", "file:////a.py", "file:/a.py", "FILE:///a.py"]
+)
+def test_ways_to_write_one_address(uri: str) -> None:
+    assert local_path(uri) == Path("/a.py")
+
+
+def test_a_folder_inside_another_that_is_opened_through_a_link_is_the_innermost(tmp_path: Path) -> None:
+    (tmp_path / "outer" / "inner").mkdir(parents=True)
+    (tmp_path / "l").symlink_to(tmp_path / "outer" / "inner")
+    roots = Roots()
+    roots.add((tmp_path / "outer").as_uri())
+    roots.add((tmp_path / "l").as_uri())
+    place = roots.place((tmp_path / "outer" / "inner" / "a.py").as_uri())
+    assert place is not None
+    assert (place.root, place.path) == (tmp_path / "l", "a.py")
+
+
 def test_letters_that_need_no_escape_may_stand_as_they_are() -> None:
     assert local_path("file:///src/a;b(1)+[x].py") == Path("/src/a;b(1)+[x].py")
 
 
 @pytest.mark.parametrize(
-    "uri", ["untitled:Untitled-1", "https://host/a.py", "file://elsewhere/a.py", "file:a.py", ""]
+    "uri",
+    [
+        "untitled:Untitled-1",
+        "https://host/a.py",
+        "file://elsewhere/a.py",
+        "file:a.py",
+        "",
+        "file://[x/a.py",
+        "file:///a%00b.py",
+    ],
 )
 def test_what_is_not_on_this_machine_has_no_path(uri: str) -> None:
     assert local_path(uri) is None

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 
+from miton_lsp import session
 from miton_lsp.client import Refused, ServiceClient, Unreachable
+from miton_lsp.options import Options
 from miton_lsp.session import MitonServer
 from miton_service.service import Service
 from miton_service.settings import ServiceSettings
@@ -18,11 +23,17 @@ from miton_service.settings import ServiceSettings
 from .conftest import RunningService, running
 
 
-def _server(url: str, root: Path) -> MitonServer:
-    server = MitonServer("0", ())
+def _server(url: str, root: Path, start_command: Sequence[str] = ()) -> MitonServer:
+    server = MitonServer("0", start_command)
     server.client = ServiceClient(url)
     server.roots.add(root.as_uri())
     return server
+
+
+def _free_address() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def _open(server: MitonServer, uri: str, text: str, version: int = 1) -> None:
@@ -97,9 +108,7 @@ def test_a_document_opened_again_starts_its_versions_anew(
 def test_a_service_that_comes_later_gets_what_was_typed_before(
     tiny_model: Path, repository: Path, tmp_path: Path
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nowhere = f"http://127.0.0.1:{free.getsockname()[1]}"
+    nowhere = _free_address()
     uri = (repository / "shop" / "early.py").as_uri()
     settings = ServiceSettings(model=str(tiny_model), cache_dir=tmp_path, workspaces=(repository,), port=0)
 
@@ -133,6 +142,60 @@ def test_a_loading_service_is_waited_for(tiny_model: Path, repository: Path, tmp
             await server.close()
 
     asyncio.run(loading())
+
+
+DEAF = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1], "a").write("started\\n")
+time.sleep(600)
+"""
+IMPATIENT = {"START_PATIENCE_S": 4.0, "STOP_PATIENCE_S": 0.5}
+
+
+def test_one_service_is_started_and_gone_after_the_end_though_deaf(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in IMPATIENT.items():
+        monkeypatch.setattr(session, name, value)
+
+    async def starting() -> None:
+        server = _server(_free_address(), repository, [sys.executable, "-c", DEAF, str(tmp_path / "starts")])
+        server.options = Options(start=True)
+        assert await asyncio.gather(server.reach_service(), server.reach_service()) == [False, False]
+        assert (tmp_path / "starts").read_text() == "started\n"
+        child = server._started
+        assert child is not None
+        late = asyncio.ensure_future(server.reach_service())
+        await asyncio.sleep(0)
+        await server.close()
+        assert not await late
+        assert child.wait(5) == -signal.SIGKILL
+
+    asyncio.run(starting())
+
+
+@pytest.mark.parametrize("command", [["/nowhere/miton"], [sys.executable, "-c", "raise SystemExit(1)"]])
+def test_a_service_that_cannot_start_is_told(repository: Path, command: list[str]) -> None:
+    async def starting() -> None:
+        server = _server(_free_address(), repository, command)
+        server.options = Options(start=True)
+        assert not await server.reach_service()
+        assert server._told
+        await server.close()
+
+    asyncio.run(starting())
+
+
+def test_a_remote_service_is_never_started_here(repository: Path, tmp_path: Path) -> None:
+    async def starting() -> None:
+        server = _server("http://192.0.2.1:9", repository, ["touch", str(tmp_path / "started")])
+        server.options = Options(start=True)
+        assert not server._start_service()
+        await server.close()
+
+    asyncio.run(starting())
+    assert not (tmp_path / "started").exists()
 
 
 def test_refusals_and_other_programs_are_told_apart(
